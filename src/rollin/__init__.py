@@ -1,0 +1,62 @@
+"""ROLLIN: curriculum learning by rolling in with the previous task's policy.
+
+The names below are the public API; each is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rollin.curriculum import SubOptimality, SuccessRate
+    from rollin.errors import RollinError
+    from rollin.tabular.four_rooms import four_rooms
+    from rollin.tabular.grid import Grid, Wall, grid_world
+    from rollin.tabular.mdp import ContextualMDP
+    from rollin.tabular.policy_gradient import BatchSPG, ExactPG, NaturalPG, RandomHorizonSPG
+    from rollin.tabular.solve import Solution, solve
+    from rollin.tabular.theory import analyse
+
+_HOMES = {
+    "BatchSPG": "rollin.tabular.policy_gradient",
+    "ContextualMDP": "rollin.tabular.mdp",
+    "ExactPG": "rollin.tabular.policy_gradient",
+    "Grid": "rollin.tabular.grid",
+    "NaturalPG": "rollin.tabular.policy_gradient",
+    "RandomHorizonSPG": "rollin.tabular.policy_gradient",
+    "RollinError": "rollin.errors",
+    "Solution": "rollin.tabular.solve",
+    "SubOptimality": "rollin.curriculum",
+    "SuccessRate": "rollin.curriculum",
+    "Wall": "rollin.tabular.grid",
+    "analyse": "rollin.tabular.theory",
+    "four_rooms": "rollin.tabular.four_rooms",
+    "grid_world": "rollin.tabular.grid",
+    "solve": "rollin.tabular.solve",
+}
+
+__all__ = [
+    "BatchSPG",
+    "ContextualMDP",
+    "ExactPG",
+    "Grid",
+    "NaturalPG",
+    "RandomHorizonSPG",
+    "RollinError",
+    "Solution",
+    "SubOptimality",
+    "SuccessRate",
+    "Wall",
+    "__version__",
+    "analyse",
+    "four_rooms",
+    "grid_world",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rollin' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

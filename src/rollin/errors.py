@@ -1,0 +1,8 @@
+"""The one exception that users meet: a sentence that says what to do."""
+
+
+class RollinError(Exception):
+    """Input that cannot be used: names what was expected, what came and how to fix it.
+
+    The command line prints the sentence and exits with code 2.
+    """

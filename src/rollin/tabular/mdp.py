@@ -1,0 +1,243 @@
+"""Contextual MDPs (Section 3 of the paper): (Ω, S, A, P, r_ω, γ, ρ) as arrays.
+
+Only the reward depends on the context. `ContextualMDP` checks all of its input once, so that
+everything below may rely on it; `Task` is the MDP of one context.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rollin.errors import RollinError
+
+Array = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-8  # how far a probability vector may be from summing to 1 before we refuse it
+
+
+def _probabilities(name: str, values: Array, fix: str) -> Array:
+    """Probability vectors along the last axis, rescaled to sum to 1 to the last bit or so."""
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise RollinError(f"{name} must hold finite values ≥ 0; {_where(values)}. {fix}")
+    sums = values.sum(-1)
+    if (np.abs(sums - 1) > SUM_TOLERANCE).any():
+        worst = np.unravel_index(np.argmax(np.abs(sums - 1)), sums.shape)
+        at = f" row {tuple(int(i) for i in worst)}" if sums.ndim else ""
+        raise RollinError(f"{name}{at} must sum to 1, got {float(sums[worst]):.6g}. {fix}")
+    return values / sums[..., None]
+
+
+def _where(values: Array) -> str:
+    bad = np.argwhere(~np.isfinite(values) | (values < 0))[0]
+    return f"entry {tuple(int(i) for i in bad)} is {values[tuple(bad)]}"
+
+
+def _shape(name: str, array: NDArray[Any], expected: tuple[int, ...], meaning: str) -> None:
+    if array.shape != expected:
+        raise RollinError(f"{name} must have shape {expected} ({meaning}), got {array.shape}.")
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualMDP:
+    """A finite contextual MDP with a curriculum ω_0 … ω_K.
+
+    transitions: (S, A) integers, the next state of a deterministic MDP, or (S, A, S) probabilities.
+    rewards: (K+1, S, A), r_ω(s, a) ∈ [0, 1] of every context.
+    gamma: the discount factor in [0, 1); the theory needs γ < 1.
+    rho: (S,) initial state distribution.
+    contexts: (K+1, d) the vectors ω_k; k / K where the task has no geometry of its own.
+    success: (K+1, S, A) bool, the pairs whose first use makes a trajectory successful;
+        every rewarded pair unless told otherwise.
+    """
+
+    transitions: NDArray[Any]
+    rewards: Array
+    gamma: float
+    rho: Array
+    contexts: Array = field(default=None)  # type: ignore[assignment]
+    success: NDArray[np.bool_] = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 (frozen)
+        rewards = np.asarray(self.rewards, dtype=np.float64)
+        if rewards.ndim != 3 or min(rewards.shape) < 1:
+            raise RollinError(
+                f"rewards must have shape (K+1, S, A), got {rewards.shape}: "
+                "one (S, A) table per context."
+            )
+        if len(rewards) < 2:
+            raise RollinError("rewards must hold at least two contexts, got 1: add an easier one.")
+        if not np.isfinite(rewards).all() or rewards.min() < 0 or rewards.max() > 1:
+            raise RollinError(
+                f"rewards must lie in [0, 1], got values from {rewards.min():g} to "
+                f"{rewards.max():g}: shift and scale them."
+            )
+        n_contexts, S, A = rewards.shape
+        put("rewards", rewards)
+        put("transitions", _checked_transitions(np.asarray(self.transitions), S, A))
+
+        if not 0 <= self.gamma < 1:
+            raise RollinError(
+                f"gamma must lie in [0, 1), got {self.gamma}: "
+                "the infinite-horizon values need γ < 1."
+            )
+        put("gamma", float(self.gamma))
+
+        rho = np.asarray(self.rho, dtype=np.float64)
+        _shape("rho", rho, (S,), "one probability per state")
+        put("rho", _probabilities("rho", rho, "Divide it by its sum."))
+
+        contexts = self.contexts
+        contexts = (
+            np.linspace(0, 1, n_contexts) if contexts is None else np.asarray(contexts, float)
+        )
+        contexts = contexts[:, None] if contexts.ndim == 1 else contexts
+        if contexts.ndim != 2 or len(contexts) != n_contexts or not np.isfinite(contexts).all():
+            raise RollinError(
+                f"contexts must be {n_contexts} finite vectors, one per reward table, "
+                f"got shape {contexts.shape}."
+            )
+        put("contexts", contexts)
+
+        success = rewards > 0 if self.success is None else np.asarray(self.success)
+        _shape("success", success, rewards.shape, "one flag per context, state and action")
+        if success.dtype != np.bool_:
+            raise RollinError(f"success must hold booleans, got {success.dtype}.")
+        put("success", success)
+
+    @property
+    def n_states(self) -> int:
+        """S = |𝒮|."""
+        return self.rewards.shape[1]
+
+    @property
+    def n_actions(self) -> int:
+        """A = |𝒜|."""
+        return self.rewards.shape[2]
+
+    @property
+    def K(self) -> int:
+        """Index of the last context."""
+        return len(self.rewards) - 1
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `transitions` is a next-state table."""
+        return self.transitions.ndim == 2
+
+    def task(self, k: int) -> "Task":
+        """The MDP of context ω_k."""
+        if not 0 <= k <= self.K:
+            raise RollinError(f"context k must lie in 0 … {self.K}, got {k}.")
+        return Task(self, k)
+
+    def expected_next(self, values: Array) -> Array:
+        """E_{s' ~ P(·|s,a)} values(s'): (S,) → (S, A)."""
+        return values[self.transitions] if self.deterministic else self.transitions @ values
+
+    def policy_kernel(self, pi: Array) -> Array:
+        """P^π(s'|s) = Σ_a π(a|s) P(s'|s,a): (S, A) → (S, S)."""
+        if not self.deterministic:
+            return np.einsum("sa,sat->st", pi, self.transitions)
+        S = self.n_states
+        flat = np.bincount(self._flat_pairs, pi.ravel(), S * S)
+        return np.asarray(flat, np.float64).reshape(S, S)
+
+    @cached_property
+    def _flat_pairs(self) -> NDArray[np.int64]:
+        """s·S + s' of every (s, a), for `policy_kernel`."""
+        return (np.arange(self.n_states)[:, None] * self.n_states + self.transitions).ravel()
+
+    def replace(self, **changes: Any) -> "ContextualMDP":
+        """A copy with some fields changed, checked anew."""
+        return replace(self, **changes)
+
+    def smooth_rho(self, share: float) -> "ContextualMDP":
+        """ρ ← (1 - share) ρ + share · uniform: the bounds need ρ(s) > 0 everywhere."""
+        if not 0 <= share <= 1:
+            raise RollinError(f"The uniform share of rho must lie in [0, 1], got {share}.")
+        return self.replace(rho=(1 - share) * self.rho + share / self.n_states)
+
+    def save(self, path: str | Path) -> None:
+        """Write the arrays to one `.npz` file (no pickle)."""
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, **self._arrays())
+
+    def _arrays(self) -> Mapping[str, Any]:
+        names = ("transitions", "rewards", "gamma", "rho", "contexts", "success")
+        return {name: np.asarray(getattr(self, name)) for name in names}
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ContextualMDP":
+        """Read what `save` wrote, or any `.npz` with transitions, rewards, gamma and rho."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except Exception as error:
+            raise RollinError(
+                f"{path} cannot be read as an .npz file of arrays: {error}."
+            ) from error
+        known = {"transitions", "rewards", "gamma", "rho", "contexts", "success"}
+        missing = {"transitions", "rewards", "gamma", "rho"} - arrays.keys()
+        if missing or arrays.keys() - known:
+            raise RollinError(
+                f"{path} must hold transitions, rewards, gamma, rho, may hold contexts, success; "
+                f"it holds {', '.join(sorted(arrays)) or 'nothing'}."
+            )
+        gamma = float(arrays.pop("gamma"))
+        return cls(gamma=gamma, **arrays)
+
+
+def _checked_transitions(transitions: NDArray[Any], S: int, A: int) -> NDArray[Any]:
+    if transitions.ndim == 2:
+        _shape("transitions", transitions, (S, A), "next state of every state and action")
+        if transitions.dtype.kind not in "iu":
+            raise RollinError(
+                f"A (S, A) transition table must hold integers, got {transitions.dtype}: "
+                "pass (S, A, S) for probabilities."
+            )
+        if transitions.min() < 0 or transitions.max() >= S:
+            raise RollinError(
+                f"Next states must lie in 0 … {S - 1}, got {transitions.min()} … "
+                f"{transitions.max()}."
+            )
+        return transitions.astype(np.int64)
+    _shape("transitions", transitions, (S, A, S), "P(s'|s,a), or (S, A) next states")
+    return _probabilities(
+        "transitions", transitions.astype(np.float64), "Each P(·|s,a) is a probability vector."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The MDP ℳ_ω of one context: the shared dynamics with r_ω."""
+
+    mdp: ContextualMDP
+    k: int
+
+    @property
+    def r(self) -> Array:
+        """(S, A) reward table r_ω."""
+        return self.mdp.rewards[self.k]
+
+    @property
+    def success(self) -> NDArray[np.bool_]:
+        """(S, A) pairs that make a trajectory successful."""
+        return self.mdp.success[self.k]
+
+    @property
+    def context(self) -> Array:
+        """The vector ω_k."""
+        return self.mdp.contexts[self.k]
+
+
+def as_distribution(name: str, values: ArrayLike, n_states: int) -> Array:
+    """A checked (S,) probability vector."""
+    array = np.asarray(values, dtype=np.float64)
+    _shape(name, array, (n_states,), "one probability per state")
+    return _probabilities(name, array, "Divide it by its sum.")

@@ -1,0 +1,184 @@
+"""Exact quantities of entropy-regularised (soft) reinforcement learning, by dynamic programming.
+
+Names follow Appendix A of the paper: Q and V include the entropy bonus of all later steps,
+V^π(s) = Σ_a π(a|s) [Q^π(s,a) - α log π(a|s)]. Policies are passed as log π, (S, A), so that
+nothing underflows for small α.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp as scipy_logsumexp
+
+from rollin.errors import RollinError
+from rollin.tabular.mdp import Array, ContextualMDP, Task
+
+MAX_NEWTON_STEPS = 100
+
+
+def check_alpha(alpha: float) -> float:
+    """The entropy coefficient, which must be positive."""
+    if not (np.isfinite(alpha) and alpha > 0):
+        raise RollinError(
+            f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
+            "softmax(Q/α), and a small α such as 1e-4 comes close to the hard maximum."
+        )
+    return float(alpha)
+
+
+def logsumexp(x: Array) -> Array:
+    """log Σ exp(x) along the last axis, without overflow."""
+    return np.asarray(scipy_logsumexp(x, axis=-1))
+
+
+def log_softmax(theta: NDArray[np.floating]) -> Array:
+    """log π_θ of the softmax parameterisation, along the last axis."""
+    theta = np.asarray(theta, dtype=np.float64)
+    return theta - logsumexp(theta)[..., None]
+
+
+@dataclass(frozen=True)
+class SoftOptimum:
+    """The soft-optimal Q*, V*, log π* of one task, within `error` of the fixed point in ‖·‖_∞."""
+
+    q: Array
+    v: Array
+    log_pi: Array
+    error: float
+    iterations: int
+
+
+def soft_backup(task: Task, alpha: float, q: Array) -> Array:
+    """𝒯Q = r + γ α E_{s'} log Σ_a' exp(Q(s',a')/α) (Lemma C.1), a γ-contraction."""
+    v = alpha * logsumexp(q / alpha)
+    return task.r + task.mdp.gamma * task.mdp.expected_next(v)
+
+
+def soft_value_iteration(task: Task, alpha: float, tolerance: float = 1e-10) -> SoftOptimum:
+    """Q* to within `tolerance` in the maximum norm.
+
+    ‖Q - Q*‖ ≤ γ/(1-γ) ‖𝒯Q' - Q'‖ certifies the result. Plain iteration needs 1/(1-γ) sweeps per
+    digit, so soft policy iteration (Newton's method for 𝒯Q = Q) brings it near the fixed point
+    first; the sweeps of 𝒯 then only certify.
+    """
+    check_alpha(alpha)
+    gamma = task.mdp.gamma
+    q = soft_backup(task, alpha, task.r)
+    iterations = 0
+    residual = np.inf
+    for _ in range(MAX_NEWTON_STEPS):
+        improved = evaluate(task, log_softmax(q / alpha), alpha).q
+        iterations += 1
+        before, residual = residual, float(np.abs(improved - q).max())
+        q = improved
+        if residual >= before / 2 and residual < 1:  # as near as float64 gets this way
+            break
+    while True:
+        backed_up = soft_backup(task, alpha, q)
+        iterations += 1
+        before, residual = residual, float(np.abs(backed_up - q).max())
+        q = backed_up
+        error = gamma / (1 - gamma) * residual
+        if error <= tolerance:
+            v = alpha * logsumexp(q / alpha)
+            return SoftOptimum(q, v, (q - v[:, None]) / alpha, error, iterations)
+        if residual < 1e-13 * max(1.0, float(np.abs(q).max())) and residual >= before:
+            raise RollinError(
+                f"tolerance {tolerance:g} is finer than float64 resolves at gamma = {gamma} "
+                f"(about {error:.1g}): pass a larger tolerance."
+            )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """V^π (S,) and Q^π (S, A) of a policy."""
+
+    v: Array
+    q: Array
+
+
+def evaluate(
+    task: Task, log_pi: Array, alpha: float = 0.0, horizon: int | None = None
+) -> Evaluation:
+    """V^π and Q^π, with entropy if α > 0; over `horizon` steps, or for ever if it is None."""
+    mdp, gamma = task.mdp, task.mdp.gamma
+    pi = np.exp(log_pi)
+    immediate = (pi * (task.r - alpha * log_pi)).sum(1)
+    kernel = mdp.policy_kernel(pi)
+    if horizon is None:
+        v = np.linalg.solve(np.eye(mdp.n_states) - gamma * kernel, immediate)
+        return Evaluation(v, task.r + gamma * mdp.expected_next(v))
+    if horizon < 1:
+        raise RollinError(f"The horizon must be at least 1, got {horizon}.")
+    later = np.zeros(mdp.n_states)
+    for _ in range(horizon - 1):
+        later = immediate + gamma * (kernel @ later)
+    return Evaluation(
+        immediate + gamma * (kernel @ later), task.r + gamma * mdp.expected_next(later)
+    )
+
+
+def visitation(mdp: ContextualMDP, log_pi: Array, mu: Array) -> Array:
+    """d_μ^π(s) = (1-γ) Σ_t γ^t P^π(s_t = s | s_0 ~ μ), by one linear solve: (S,)."""
+    kernel = mdp.policy_kernel(np.exp(log_pi))
+    d = np.linalg.solve(np.eye(mdp.n_states) - mdp.gamma * kernel.T, (1 - mdp.gamma) * mu)
+    d = np.maximum(d, 0.0)  # the solve may leave -1e-18 where the visitation is 0
+    return d / d.sum()
+
+
+def policy_gradient(task: Task, log_pi: Array, alpha: float, mu: Array) -> Array:
+    """∂V^π(μ)/∂θ(s,a) = d_μ^π(s) π(a|s) A^π(s,a) / (1-γ) for softmax parameters: (S, A)."""
+    value = evaluate(task, log_pi, alpha)
+    advantage = value.q - alpha * log_pi - value.v[:, None]
+    d = visitation(task.mdp, log_pi, mu)
+    return d[:, None] * np.exp(log_pi) * advantage / (1 - task.mdp.gamma)
+
+
+def batch_gradient(task: Task, log_pi: Array, alpha: float, mu: Array, horizon: int) -> Array:
+    """What the experiment's batch gradient (Appendix F.3) tends to as B → ∞: (S, A).
+
+    (1/T) Σ_t Σ_s P(s_t = s) π(a|s) [Q_{T-t}(s,a) - α log π(a|s) - V_{T-t}(s)], where Q_n, V_n look
+    n steps ahead. With p_t(s) and V_n(s) as (T, S) matrices the sum over t is one product.
+    """
+    mdp, gamma = task.mdp, task.mdp.gamma
+    pi = np.exp(log_pi)
+    r_entropy = task.r - alpha * log_pi
+    immediate = (pi * r_entropy).sum(1)
+    kernel = mdp.policy_kernel(pi)
+    at = np.empty((horizon, mdp.n_states))  # at[t] = law of s_t
+    ahead = np.zeros((horizon + 1, mdp.n_states))  # ahead[n] = V_n
+    at[0] = mu
+    for t in range(1, horizon):
+        at[t] = at[t - 1] @ kernel
+    for n in range(horizon):
+        ahead[n + 1] = immediate + gamma * (kernel @ ahead[n])
+    later = at.T @ ahead[horizon - 1 :: -1]  # Σ_t p_t(s) V_{T-t-1}(s')
+    now = (at * ahead[:0:-1]).sum(0)  # Σ_t p_t(s) V_{T-t}(s)
+    if mdp.deterministic:
+        expected = np.take_along_axis(later, mdp.transitions, axis=1)
+    else:
+        expected = np.einsum("sat,st->sa", mdp.transitions, later)
+    visits = at.sum(0)
+    return pi * (visits[:, None] * r_entropy + gamma * expected - now[:, None]) / horizon
+
+
+def success_probability(task: Task, log_pi: Array, mu: Array, horizon: int) -> float:
+    """P(some pair of `task.success` is used within `horizon` steps | s_0 ~ μ)."""
+    pi = np.exp(log_pi)
+    miss = pi * ~task.success
+    missed = np.ones(task.mdp.n_states)
+    for _ in range(horizon):
+        missed = (miss * task.mdp.expected_next(missed)).sum(1)
+    return float(1 - mu @ missed)
+
+
+def sub_optimality(
+    task: Task, log_pi: Array, alpha: float, mu: Array, optimum: SoftOptimum
+) -> float:
+    """V*(μ) - V^π(μ) = α/(1-γ) Σ_s d_μ^π(s) KL(π(·|s) ‖ π*(·|s)) (Lemma B.3).
+
+    The right-hand side does not lose digits to cancellation when π is nearly optimal.
+    """
+    kl = (np.exp(log_pi) * (log_pi - optimum.log_pi)).sum(1)
+    return float(alpha / (1 - task.mdp.gamma) * visitation(task.mdp, log_pi, mu) @ kl)

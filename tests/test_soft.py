@@ -1,0 +1,185 @@
+"""Exact tools against series, enumeration, finite differences and fixed points."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollin.errors import RollinError
+from rollin.tabular import soft
+from rollin.tabular.four_rooms import four_rooms
+from rollin.tabular.mdp import ContextualMDP, Task
+from tests.conftest import mdps, random_log_pi, random_mdp
+
+
+@given(mdps(), st.sampled_from([1e-4, 1e-2, 0.3, 5.0]))
+@settings(max_examples=60)
+def test_soft_value_iteration_reaches_its_fixed_point(mdp: ContextualMDP, alpha: float) -> None:
+    task = mdp.task(mdp.K)
+    found = soft.soft_value_iteration(task, alpha, tolerance=1e-9)
+    assert found.error <= 1e-9
+    np.testing.assert_allclose(soft.soft_backup(task, alpha, found.q), found.q, atol=1e-9)
+    np.testing.assert_allclose(np.exp(found.log_pi).sum(1), 1, atol=1e-9)
+    value = soft.evaluate(task, soft.log_softmax(found.log_pi), alpha)
+    np.testing.assert_allclose(value.v, found.v, atol=1e-7)
+
+
+def test_plain_iteration_agrees_within_the_stated_tolerance() -> None:
+    task = random_mdp(3, gamma=0.9).task(1)
+    q = np.zeros_like(task.r)
+    for _ in range(2000):
+        q = soft.soft_backup(task, 0.1, q)
+    found = soft.soft_value_iteration(task, 0.1, tolerance=1e-6)
+    assert np.abs(found.q - q).max() <= 1e-6
+
+
+def test_four_rooms_is_stable_at_alpha_1e_4_and_close_to_the_hard_maximum() -> None:
+    task = four_rooms("easy").task(16)
+    found = soft.soft_value_iteration(task, 1e-4)
+    assert np.isfinite(found.q).all()
+    assert np.isfinite(found.log_pi).all()
+    v = np.zeros(144)
+    for _ in range(2000):
+        v = (task.r + 0.95 * v[task.mdp.transitions]).max(1)
+    gap = found.v - v  # 0 ≤ V_soft - V_hard ≤ α log A / (1-γ)
+    assert gap.min() >= -1e-9
+    assert gap.max() <= 1e-4 * np.log(105) / 0.05
+
+
+def test_a_tolerance_below_float64_is_refused() -> None:
+    task = random_mdp(0, gamma=0.9999).task(0)
+    with pytest.raises(RollinError, match="finer than float64"):
+        soft.soft_value_iteration(task, 0.1, tolerance=1e-16)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
+def test_alpha_must_be_positive(alpha: float, mdp: ContextualMDP) -> None:
+    with pytest.raises(RollinError, match="alpha must be greater than 0"):
+        soft.soft_value_iteration(mdp.task(0), alpha)
+
+
+@given(mdps(), st.integers(0, 99), st.sampled_from([0.0, 0.2]))
+@settings(max_examples=40)
+def test_evaluation_and_visitation_equal_their_series(
+    mdp: ContextualMDP, seed: int, alpha: float
+) -> None:
+    task, log_pi = mdp.task(0), random_log_pi(mdp, seed)
+    pi, kernel = np.exp(log_pi), mdp.policy_kernel(np.exp(log_pi))
+    immediate = (pi * (task.r - alpha * log_pi)).sum(1)
+    value, d, weight = np.zeros(mdp.n_states), np.zeros(mdp.n_states), 1.0
+    state = np.eye(mdp.n_states)
+    law = mdp.rho.copy()
+    for _ in range(1200):
+        value += weight * state @ immediate
+        d += (1 - mdp.gamma) * weight * law
+        state, law, weight = state @ kernel, law @ kernel, weight * mdp.gamma
+    found = soft.evaluate(task, log_pi, alpha)
+    np.testing.assert_allclose(found.v, value, atol=1e-8)
+    np.testing.assert_allclose((pi * (found.q - alpha * log_pi)).sum(1), value, atol=1e-8)
+    np.testing.assert_allclose(soft.visitation(mdp, log_pi, mdp.rho), d, atol=1e-10)
+
+
+def test_t_step_values() -> None:
+    mdp = random_mdp(5, gamma=0.9)
+    task, log_pi = mdp.task(0), random_log_pi(mdp, 1)
+    one = soft.evaluate(task, log_pi, 0.3, horizon=1)
+    np.testing.assert_allclose(one.v, (np.exp(log_pi) * (task.r - 0.3 * log_pi)).sum(1))
+    np.testing.assert_allclose(one.q, task.r)
+    endless = soft.evaluate(task, log_pi, 0.3)
+    np.testing.assert_allclose(soft.evaluate(task, log_pi, 0.3, horizon=400).v, endless.v)
+    with pytest.raises(RollinError, match="at least 1"):
+        soft.evaluate(task, log_pi, horizon=0)
+
+
+@given(mdps(max_states=4, max_actions=4), st.integers(0, 99))
+@settings(max_examples=25)
+def test_policy_gradient_equals_finite_differences(mdp: ContextualMDP, seed: int) -> None:
+    task, alpha = mdp.task(1), 0.1
+    theta = random_log_pi(mdp, seed)
+
+    def value(t: np.ndarray) -> float:
+        return float(mdp.rho @ soft.evaluate(task, soft.log_softmax(t), alpha).v)
+
+    found = soft.policy_gradient(task, soft.log_softmax(theta), alpha, mdp.rho)
+    step = 1e-5
+    for s, a in itertools.product(range(mdp.n_states), range(mdp.n_actions)):
+        bump = np.zeros_like(theta)
+        bump[s, a] = step
+        slope = (value(theta + bump) - value(theta - bump)) / (2 * step)
+        assert found[s, a] == pytest.approx(slope, abs=1e-7)
+
+
+def enumerate_batch(
+    task: Task, log_pi: np.ndarray, alpha: float, mu: np.ndarray, T: int
+) -> tuple[np.ndarray, float]:
+    """E[(1/T) Σ_t ∇ log π(a_t|s_t) R_t] and P(success), over every trajectory of T steps."""
+    mdp = task.mdp
+    S, A = mdp.n_states, mdp.n_actions
+    P = np.eye(S)[mdp.transitions] if mdp.deterministic else mdp.transitions
+    pi = np.exp(log_pi)
+    gradient, success = np.zeros((S, A)), 0.0
+    for states in itertools.product(range(S), repeat=T):
+        for actions in itertools.product(range(A), repeat=T):
+            chance = mu[states[0]]
+            for t in range(T):
+                chance *= pi[states[t], actions[t]]
+                if t + 1 < T:
+                    chance *= P[states[t], actions[t], states[t + 1]]
+            if chance == 0:
+                continue
+            to_go = 0.0
+            hit = False
+            for t in reversed(range(T)):
+                s, a = states[t], actions[t]
+                to_go = task.r[s, a] - alpha * log_pi[s, a] + mdp.gamma * to_go
+                gradient[s] -= chance * to_go * pi[s] / T
+                gradient[s, a] += chance * to_go / T
+                hit |= bool(task.success[s, a])
+            success += chance * hit
+    return gradient, success
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_batch_gradient_and_success_equal_full_enumeration(deterministic: bool) -> None:
+    mdp = random_mdp(7, S=3, A=2, gamma=0.7, deterministic=deterministic)
+    task, log_pi = mdp.task(2), random_log_pi(mdp, 3)
+    gradient, success = enumerate_batch(task, log_pi, 0.2, mdp.rho, T=4)
+    found = soft.batch_gradient(task, log_pi, 0.2, mdp.rho, horizon=4)
+    np.testing.assert_allclose(found, gradient, atol=1e-12)
+    assert soft.success_probability(task, log_pi, mdp.rho, 4) == pytest.approx(success, abs=1e-12)
+
+
+@given(mdps(), st.integers(0, 99), st.sampled_from([1e-3, 0.05, 1.0]))
+@settings(max_examples=40)
+def test_sub_optimality_lemma_is_an_identity(mdp: ContextualMDP, seed: int, alpha: float) -> None:
+    task, log_pi = mdp.task(0), random_log_pi(mdp, seed)
+    optimum = soft.soft_value_iteration(task, alpha, tolerance=1e-9)
+    left = float(mdp.rho @ (optimum.v - soft.evaluate(task, log_pi, alpha).v))
+    right = soft.sub_optimality(task, log_pi, alpha, mdp.rho, optimum)
+    assert left == pytest.approx(right, rel=1e-8, abs=1e-8)
+    assert right >= -1e-12
+
+
+@given(mdps(), st.integers(0, 99), st.integers(100, 199))
+@settings(max_examples=25)
+def test_soft_performance_difference_lemma(mdp: ContextualMDP, one: int, two: int) -> None:
+    """Lemma 25 of Mei et al., restated in the proof of Lemma B.3."""
+    task, alpha = mdp.task(0), 0.3
+    log_new, log_old = random_log_pi(mdp, one), random_log_pi(mdp, two)
+    new, old = soft.evaluate(task, log_new, alpha), soft.evaluate(task, log_old, alpha)
+    d = soft.visitation(mdp, log_old, mdp.rho)
+    change = (np.exp(log_new) - np.exp(log_old)) * (new.q - alpha * log_new)
+    kl = (np.exp(log_old) * (log_old - log_new)).sum(1)
+    right = d @ (change.sum(1) + alpha * kl) / (1 - mdp.gamma)
+    assert float(mdp.rho @ (new.v - old.v)) == pytest.approx(right, abs=1e-8)
+
+
+@given(mdps(), st.integers(0, 99), st.integers(100, 199))
+@settings(max_examples=25)
+def test_soft_backup_is_a_contraction(mdp: ContextualMDP, one: int, two: int) -> None:
+    task = mdp.task(0)
+    q1, q2 = 10 * random_log_pi(mdp, one), 10 * random_log_pi(mdp, two)
+    moved = np.abs(soft.soft_backup(task, 0.2, q1) - soft.soft_backup(task, 0.2, q2)).max()
+    assert moved <= mdp.gamma * np.abs(q1 - q2).max() + 1e-12
