@@ -1,0 +1,384 @@
+"""Compiled inner loops of the tabular engine: policy tables, rollouts, gradients, Adam, SamSA.
+
+Layout. Actions are padded to P = 2^bits buckets, so that the pair (s, a) lives at s·P + a. A state
+is stored premultiplied (s·P). A successor word is the premultiplied next state with the success
+flag in its top bit; stochastic dynamics have 2^fan such words per pair and an alias table over
+them.
+
+No fast-math: with plain IEEE arithmetic a seed gives the same bits on every machine and however the
+compiler inlines. Sums keep four partial sums instead, which is as fast.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rollin.tabular.alias import (
+    STREAMS,
+    U32,
+    build_aliases,
+    draw_alias,
+    draw_geometric,
+    fill_random,
+    next_random,
+    quantise,
+)
+
+F32 = NDArray[np.float32]
+
+LANES = 40  # trajectories interleaved in one block, to hide the latency of dependent loads
+REPLICAS = 4  # gradient copies, against stalls when neighbours add to the same entry
+FLAG = 0x80000000  # success bit of a successor word
+
+
+@njit(cache=True)
+def _sum(row: F32) -> Any:
+    """Σ of a row with four partial sums, so that the additions do not wait for each other."""
+    whole = row.size & ~3
+    a = b = c = d = np.float32(0.0)
+    for i in range(0, whole, 4):
+        a += row[i]
+        b += row[i + 1]
+        c += row[i + 2]
+        d += row[i + 3]
+    for i in range(whole, row.size):
+        a += row[i]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True)
+def _max(row: F32) -> Any:
+    """The largest value of a row, in the same manner."""
+    whole = row.size & ~3
+    a = b = c = d = row[0]
+    for i in range(0, whole, 4):
+        a = max(a, row[i])
+        b = max(b, row[i + 1])
+        c = max(c, row[i + 2])
+        d = max(d, row[i + 3])
+    for i in range(whole, row.size):
+        a = max(a, row[i])
+    return max(max(a, b), max(c, d))
+
+
+@njit(cache=True, error_model="numpy")
+def _softmax(row: F32, exponent: Any, power: F32, out: F32) -> Any:
+    """exp(row - max) / Σ to `out`; returns log Σ exp(row).
+
+    exp by range reduction and a polynomial of degree 6: loops that the compiler vectorises.
+    power is exponent seen as float32.
+    """
+    top = _max(row)
+    for a in range(row.size):
+        x = max(row[a] - top, np.float32(-87.0))
+        n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+        y = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
+        e = np.float32(1.0 / 720.0)
+        e = e * y + np.float32(1.0 / 120.0)
+        e = e * y + np.float32(1.0 / 24.0)
+        e = e * y + np.float32(1.0 / 6.0)
+        e = e * y + np.float32(0.5)
+        e = e * y + np.float32(1.0)
+        e = e * y + np.float32(1.0)
+        out[a] = e
+        exponent[a] = (np.int32(n) + np.int32(127)) << np.int32(23)
+    for a in range(row.size):
+        out[a] *= power[a]
+    total = _sum(out)
+    scale = np.float32(1.0) / total
+    for a in range(row.size):
+        out[a] *= scale
+    return np.float32(math.log(total)) + top
+
+
+@njit(cache=True)
+def policy_tables(
+    rows: Any, theta: F32, reward: F32, alpha: float, pi: F32, alias: U32, bonus: F32
+) -> None:
+    """From parameters to all that a rollout needs, for some states.
+
+    rows: (n,) states; theta: (S, A); reward: (S, P) padded; alpha: entropy coefficient.
+    Writes pi: (S, A) softmax; alias: (S, P) action tables; bonus: (S, P), r - α log π.
+    """
+    A = theta.shape[1]
+    P = alias.shape[1]
+    bits = int(math.log2(P) + 0.5)
+    weights = np.zeros((4, P), np.int32)
+    order = np.zeros((4, P + 1), np.uint32)
+    exponent = np.zeros(A, np.int32)
+    power = exponent.view(np.float32)
+    temperature = np.float32(alpha)
+    last = len(rows) - 1
+    for first in range(0, len(rows), 4):
+        for i in range(4):
+            s = rows[min(first + i, last)]
+            log_total = _softmax(theta[s], exponent, power, pi[s])
+            for a in range(A):
+                bonus[s, a] = reward[s, a] - temperature * (theta[s, a] - log_total)
+            quantise(pi[s], bits, weights[i])
+        build_aliases(
+            weights,
+            bits,
+            order,
+            alias[rows[first]],
+            alias[rows[min(first + 1, last)]],
+            alias[rows[min(first + 2, last)]],
+            alias[rows[min(first + 3, last)]],
+        )
+
+
+@njit(cache=True)
+def rollouts(
+    rng: U32,
+    starts: U32,
+    alias: U32,
+    bonus: F32,
+    successors: U32,
+    fan_alias: U32,
+    bits: int,
+    fan: int,
+    gamma: float,
+    T: int,
+    to_go: F32,
+) -> int:
+    """Sample len(starts) trajectories of T steps and add their rewards-to-go to `to_go`.
+
+    starts: (B,) premultiplied first states; alias, bonus: flat (S·P,) policy tables;
+    successors: flat (S·P·2^fan,) words; fan_alias: their alias table (unused if fan = 0);
+    to_go: (REPLICAS, S·P), to which Σ_{b,t} 1{(s_t, a_t) = (s, a)} R_t^b is added.
+    Returns the number of successful trajectories.
+    """
+    B = starts.size
+    per_step = 1 if fan == 0 else 2  # random numbers: the action, and where it leads
+    words = np.empty((T * LANES * per_step + STREAMS) // STREAMS * STREAMS, np.uint32)
+    trace = np.empty(T * LANES, np.uint32)
+    state = np.empty(LANES, np.uint32)  # premultiplied, with the success flag once it was met
+    value = np.empty(LANES, np.float32)
+    discount = np.float32(gamma)
+    successes = 0
+    for first in range(0, B, LANES):
+        lanes = min(LANES, B - first)
+        fill_random(rng, words, T * lanes * per_step)
+        state[:lanes] = starts[first : first + lanes]
+        value[:lanes] = 0.0
+        # unsigned indices spare the check for negative ones
+        for t in range(T):
+            now = np.uint64(t * LANES)
+            drawn = np.uint64(t * lanes * per_step)
+            for i in range(np.uint64(lanes)):
+                before = state[i]
+                base = np.uint64(before & np.uint32(FLAG - 1))
+                pair = base + draw_alias(words[drawn + i], alias, base, bits)
+                trace[now + i] = pair
+                if fan == 0:
+                    word = successors[pair]
+                else:
+                    row = pair << np.uint64(fan)
+                    leads = words[drawn + np.uint64(lanes) + i]
+                    word = successors[row + draw_alias(leads, fan_alias, row, fan)]
+                state[i] = word | (before & np.uint32(FLAG))
+        for i in range(lanes):
+            successes += int(state[i] >> np.uint32(31))
+        for t in range(T - 1, -1, -1):
+            now = np.uint64(t * LANES)
+            for i in range(np.uint64(lanes)):
+                pair = np.uint64(trace[now + i])
+                value[i] = bonus[pair] + discount * value[i]  # R_t = r_ent,t + γ R_{t+1}
+                to_go[i & np.uint64(REPLICAS - 1), pair] += value[i]
+    return successes
+
+
+@njit(cache=True)
+def gradient_from(to_go: F32, pi: F32, scale: float, gradient: F32, active: Any) -> None:
+    """Turn summed rewards-to-go into Σ ∇ log π(a|s) R · scale, and clear them.
+
+    For a softmax, ∂ log π(a|s) / ∂θ(s, ·) = e_a - π(·|s): G(s, a) - π(a|s) Σ_a' G(s, a').
+    active: (S,) bool, set for the states that were visited.
+    """
+    S, A = pi.shape
+    P = to_go.shape[1] // S
+    factor = np.float32(scale)
+    for s in range(S):
+        row = gradient[s]
+        base = s * P
+        for a in range(A):
+            row[a] = (to_go[0, base + a] + to_go[1, base + a]) + (
+                to_go[2, base + a] + to_go[3, base + a]
+            )
+        total = _sum(row)
+        if total == 0 and _max(row) == 0:
+            continue  # all zero: nobody was here
+        active[s] = True
+        for a in range(A):
+            row[a] = factor * (row[a] - pi[s, a] * total)
+        for replica in range(REPLICAS):
+            to_go[replica, base : base + P] = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def adam_ascent(rows: Any, theta: F32, gradient: F32, m: F32, v: F32, t: int, rate: float) -> None:
+    """Adam (Kingma & Ba) with its default constants, uphill, for some states; t = 1 at first."""
+    b1, b2 = np.float32(0.9), np.float32(0.999)
+    scale = np.float32(rate / (1.0 - 0.9**t))
+    unbias = np.float32(1.0 / (1.0 - 0.999**t))
+    for s in rows:
+        row, g, m_, v_ = theta[s], gradient[s], m[s], v[s]
+        for a in range(row.size):
+            m_[a] = b1 * m_[a] + (np.float32(1.0) - b1) * g[a]
+            v_[a] = b2 * v_[a] + (np.float32(1.0) - b2) * g[a] * g[a]
+            row[a] += scale * m_[a] / (np.sqrt(v_[a] * unbias) + np.float32(1e-8))
+
+
+@njit(cache=True)
+def draw_starts(rng: U32, alias: U32, bits: int, P: int, words: U32, starts: U32) -> None:
+    """First states from the alias table of μ, premultiplied by P."""
+    fill_random(rng, words, starts.size)
+    for b in range(starts.size):
+        starts[b] = np.uint32(draw_alias(words[b], alias, np.uint64(0), bits) * np.uint64(P))
+
+
+@njit(cache=True)
+def _successor(rng: U32, pair: Any, successors: U32, fan_alias: U32, fan: int) -> Any:
+    """The premultiplied next state (uint64) of a pair."""
+    row = pair << np.uint64(fan)
+    if fan > 0:
+        row += draw_alias(next_random(rng), fan_alias, row, fan)
+    return np.uint64(successors[row] & np.uint32(FLAG - 1))
+
+
+@njit(cache=True)
+def walk(
+    rng: U32,
+    state: Any,
+    steps: int,
+    alias: U32,
+    successors: U32,
+    fan_alias: U32,
+    bits: int,
+    fan: int,
+) -> Any:
+    """Follow a policy for some steps from a premultiplied state; returns the one it ends in."""
+    for _ in range(steps):
+        pair = state + draw_alias(next_random(rng), alias, state, bits)
+        state = _successor(rng, pair, successors, fan_alias, fan)
+    return state
+
+
+@njit(cache=True)
+def roll_in_starts(
+    rng: U32,
+    rho_alias: U32,
+    rho_bits: int,
+    chain: U32,
+    beta: float,
+    gamma: float,
+    successors: U32,
+    fan_alias: U32,
+    bits: int,
+    fan: int,
+    starts: U32,
+) -> int:
+    """First states from μ_k by rolling in (line 6 of Algorithm 1, Appendix F.3).
+
+    chain: (n, S·P) alias tables of earlier policies, oldest first. With probability 1 - β a
+    trajectory starts from the level below's ρ; otherwise the level below draws the state and its
+    policy walks Geom(1 - γ) steps. Returns the number of environment steps spent.
+    """
+    P = np.uint64(1 << bits)
+    spent = 0
+    threshold = beta * 4294967296.0
+    for b in range(starts.size):
+        depth = 0
+        while depth < chain.shape[0] and float(next_random(rng)) < threshold:
+            depth += 1
+        state = draw_alias(next_random(rng), rho_alias, np.uint64(0), rho_bits) * P
+        for level in range(chain.shape[0] - depth, chain.shape[0]):
+            h = draw_geometric(rng, gamma)
+            state = walk(rng, state, h, chain[level], successors, fan_alias, bits, fan)
+            spent += h
+        starts[b] = np.uint32(state)
+    return spent
+
+
+@njit(cache=True)
+def random_horizon(
+    rng: U32,
+    starts: U32,
+    alias: U32,
+    log_pi: Any,
+    reward: Any,
+    successors: U32,
+    fan_alias: U32,
+    bits: int,
+    fan: int,
+    gamma: float,
+    alpha: float,
+    printed: bool,
+    to_go: Any,
+) -> int:
+    """Random-horizon SPG (Algorithm 5): SamSA, EstEntQ, and Q̂ - α log π added to `to_go`.
+
+    starts: (B,) draws of μ; log_pi, reward, to_go: flat (S·P,) float64.
+    SamSA walks H ~ Geom(1 - γ) steps, so that s_H is a draw of d_μ^π.
+    EstEntQ walks H ~ Geom(1 - √γ) steps with weight γ^{(h+1)/2}: P(H > h) γ^{(h+1)/2} = γ^{h+1}.
+    `printed` takes Geom(1 - γ) and γ^{h+1}/2 as in the paper's Algorithm 7, which is biased.
+    Returns the number of environment steps.
+    """
+    go_on = gamma if printed else math.sqrt(gamma)
+    spent = 0
+    for b in range(starts.size):
+        h = draw_geometric(rng, gamma)
+        state = walk(rng, np.uint64(starts[b]), h, alias, successors, fan_alias, bits, fan)
+        first = state + draw_alias(next_random(rng), alias, state, bits)
+        pair = first
+        q = float(reward[pair])
+        H = draw_geometric(rng, go_on)
+        weight = 1.0
+        for _ in range(H):
+            weight *= go_on
+            state = _successor(rng, pair, successors, fan_alias, fan)
+            pair = state + draw_alias(next_random(rng), alias, state, bits)
+            factor = weight * 0.5 if printed else weight
+            q += factor * (float(reward[pair]) - alpha * float(log_pi[pair]))
+        to_go[first] += q - alpha * float(log_pi[first])
+        spent += h + H + 1
+    return spent
+
+
+@njit(cache=True)
+def batch_step(
+    rng: U32,
+    starts: U32,
+    model: Any,
+    policy: Any,
+    adam: Any,
+    bits: int,
+    fan: int,
+    gamma: float,
+    alpha: float,
+    T: int,
+    t: int,
+    rate: float,
+) -> int:
+    """One whole gradient step of the experiment (Appendix F.3) from given first states.
+
+    model: (reward, successors, fan_alias); policy: (theta, pi, alias, bonus), the last three in
+    step with theta before and after; adam: (gradient, m, v, to_go, active), to_go cleared.
+    States that no trajectory has visited since Adam began have zero gradient and moments, and are
+    passed over: `active` marks the others. Returns the number of successful trajectories.
+    """
+    reward, successors, fan_alias = model
+    theta, pi, alias, bonus = policy
+    gradient, m, v, to_go, active = adam
+    flat_alias, flat_bonus = alias.ravel(), bonus.ravel()
+    successes = rollouts(
+        rng, starts, flat_alias, flat_bonus, successors, fan_alias, bits, fan, gamma, T, to_go
+    )
+    gradient_from(to_go, pi, 1.0 / (starts.size * T), gradient, active)
+    rows = np.flatnonzero(active)
+    adam_ascent(rows, theta, gradient, m, v, t, rate)
+    policy_tables(rows, theta, reward, alpha, pi, alias, bonus)
+    return successes

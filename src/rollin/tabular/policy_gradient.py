@@ -1,0 +1,393 @@
+"""The policy-gradient algorithms that ROLLIN runs on each context (Appendix D and F.3).
+
+A learner holds the softmax parameters θ and improves them one gradient step at a time. `begin`
+hands it a task and a start distribution and keeps θ: that is ROLLIN's warm start.
+
+    BatchSPG          the experiment: B trajectories × T steps, reward-to-go, Adam
+    ExactPG           Algorithm 3, the exact gradient
+    RandomHorizonSPG  Algorithms 4 – 7: SamSA and EstEntQ, one or two phases
+    NaturalPG         the exact natural gradient, the paper's future work
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rollin.errors import RollinError
+from rollin.tabular import kernels, soft
+from rollin.tabular.mdp import Array, ContextualMDP, Task
+from rollin.tabular.start import Start, StartSampler
+from rollin.tabular.tables import Dynamics, Seed, Stream
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """What one gradient step reports.
+
+    success: share of successful trajectories (exact probability for exact gradients).
+    env_steps: environment steps spent, roll-in included; rollin_steps: those of the roll-in.
+    """
+
+    success: float
+    env_steps: int = 0
+    rollin_steps: int = 0
+
+
+class Learner(ABC):
+    """Softmax parameters θ (S, A) and a way to improve them on the current task."""
+
+    task: Task
+    start: Start
+
+    def __init__(
+        self, mdp: ContextualMDP, alpha: float, horizon: int, theta: NDArray[Any] | None
+    ) -> None:
+        self.mdp = mdp
+        self.alpha = soft.check_alpha(alpha)
+        self.horizon = _at_least_one("horizon", horizon)
+        shape = (mdp.n_states, mdp.n_actions)
+        self.theta: NDArray[Any] = np.zeros(shape) if theta is None else np.array(theta, np.float64)
+        if self.theta.shape != shape or not np.isfinite(self.theta).all():
+            raise RollinError(
+                f"theta must be finite and have shape {shape}, got {self.theta.shape}."
+            )
+
+    @property
+    def log_pi(self) -> Array:
+        """log π_θ, (S, A) float64."""
+        return soft.log_softmax(self.theta)
+
+    def begin(self, task: Task, start: Start) -> None:
+        """Go on from the current θ on another task or start distribution."""
+        self.task, self.start = task, start
+
+    @abstractmethod
+    def step(self) -> StepInfo:
+        """One gradient step."""
+
+    def success(self) -> float:
+        """Exact probability of success within the horizon from the current start distribution."""
+        return soft.success_probability(self.task, self.log_pi, self.start.mu, self.horizon)
+
+    def get_state(self) -> dict[str, Any]:
+        """Parameters and whatever else a step changes; the task and the start are the caller's."""
+        return {"theta": self.theta.copy()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave, after `begin`."""
+        self.theta[:] = state["theta"]
+
+
+class ExactPG(Learner):
+    """Algorithm 3: θ ← θ + η ∂V^{π_θ}(μ)/∂θ with the exact gradient."""
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        alpha: float,
+        *,
+        learning_rate: float = 1.0,
+        horizon: int = 50,
+        theta: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(mdp, alpha, horizon, theta)
+        self.learning_rate = _positive("learning_rate", learning_rate)
+
+    def step(self) -> StepInfo:
+        """One exact gradient step."""
+        gradient = soft.policy_gradient(self.task, self.log_pi, self.alpha, self.start.mu)
+        self.theta += self.learning_rate * gradient
+        return StepInfo(self.success())
+
+
+class NaturalPG(Learner):
+    """θ ← θ + η F⁺ ∂V/∂θ, which for a softmax is θ ← θ + η A^π / (1-γ) (soft advantage).
+
+    η = (1-γ)/α is soft policy iteration; smaller steps converge linearly (Cen et al. 2022).
+    """
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        alpha: float,
+        *,
+        learning_rate: float | None = None,
+        horizon: int = 50,
+        theta: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(mdp, alpha, horizon, theta)
+        largest = (1 - mdp.gamma) / alpha
+        rate = 0.1 * largest if learning_rate is None else _positive("learning_rate", learning_rate)
+        if rate > largest:
+            raise RollinError(
+                f"The natural gradient diverges for learning rates above (1-γ)/α = {largest:.3g}, "
+                f"got {rate}."
+            )
+        self.learning_rate = rate
+
+    def step(self) -> StepInfo:
+        """One natural gradient step."""
+        log_pi = self.log_pi
+        value = soft.evaluate(self.task, log_pi, self.alpha)
+        advantage = value.q - self.alpha * log_pi - value.v[:, None]
+        self.theta += self.learning_rate / (1 - self.mdp.gamma) * advantage
+        return StepInfo(self.success())
+
+
+Schedule = Callable[[int], tuple[int, float]]
+
+
+def constant_schedule(batch: int, rate: float) -> Schedule:
+    """The same batch size B and step size η at every t."""
+    _at_least_one("batch", batch)
+    _positive("learning_rate", rate)
+    return lambda t: (batch, rate)
+
+
+def two_phase_schedule(T1: int, B1: int, B2: int, eta: float, t0: float) -> Schedule:
+    """Algorithm 4 with the step sizes of Theorem A.2: η up to T_1, then 1/(t - T_1 + t_0)."""
+    for name, value in (("T1", T1 + 1), ("B1", B1), ("B2", B2)):
+        _at_least_one(name, value)
+    _positive("eta", eta)
+    _positive("t0", t0)
+    return lambda t: (B1, eta) if t <= T1 else (B2, 1.0 / (t - T1 + t0))
+
+
+class RandomHorizonSPG(Learner):
+    """Algorithms 4 – 7: an unbiased stochastic gradient from SamSA and EstEntQ.
+
+    schedule: t ↦ (B, η_t), counted anew on each context.
+    printed: EstEntQ as the paper prints it (biased), instead of its unbiased form.
+    """
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        alpha: float,
+        schedule: Schedule,
+        seed: Seed = 0,
+        *,
+        printed: bool = False,
+        horizon: int = 50,
+        theta: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(mdp, alpha, horizon, theta)
+        self.schedule = schedule
+        self.printed = printed
+        self.stream = Stream(seed)
+        self.dynamics = Dynamics.of(mdp)
+        self.t = 0
+
+    def begin(self, task: Task, start: Start) -> None:
+        """A new run of SPG: t starts from 0."""
+        super().begin(task, start)
+        self.starts = StartSampler(self.dynamics, start)
+        self.t = 0
+
+    def gradient(self, batch: int) -> tuple[Array, int, int]:
+        """The estimate from `batch` samples; environment steps in all and in the roll-in."""
+        pi, P = np.exp(self.log_pi), self.dynamics.P
+        S, A = pi.shape
+        pad = ((0, 0), (0, P - A))
+        weights = np.zeros(S * P)
+        first, rolled = self.starts.draw(self.stream, batch)
+        spent = kernels.random_horizon(
+            self.stream.words,
+            first,
+            self.dynamics.policy_alias(self.log_pi),
+            np.pad(self.log_pi, pad).ravel(),
+            np.pad(self.task.r, pad).ravel(),
+            self.dynamics.plain_successors,
+            self.dynamics.fan_alias,
+            self.dynamics.bits,
+            self.dynamics.fan,
+            self.mdp.gamma,
+            self.alpha,
+            self.printed,
+            weights,
+        )
+        summed = weights.reshape(S, P)[:, :A]
+        gradient = summed - pi * summed.sum(1, keepdims=True)
+        return gradient / ((1 - self.mdp.gamma) * batch), spent + rolled, rolled
+
+    def step(self) -> StepInfo:
+        """θ_{t+1} ← θ_t + η_t · estimate (line 6 of Algorithm 5)."""
+        batch, rate = self.schedule(self.t)
+        gradient, env_steps, rollin_steps = self.gradient(batch)
+        self.theta += rate * gradient
+        self.t += 1
+        return StepInfo(self.success(), env_steps, rollin_steps)
+
+    def get_state(self) -> dict[str, Any]:
+        """Parameters, step count and random stream."""
+        return {**super().get_state(), "t": self.t, "stream": self.stream.get_state()["words"]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave, after `begin`."""
+        super().set_state(state)
+        self.t = int(state["t"])
+        self.stream.set_state({"words": state["stream"]})
+
+
+class BatchSPG(Learner):
+    """The experiment's stochastic gradient (Appendix F.3) with Adam.
+
+    (1/BT) Σ_b Σ_t ∇ log π(a_t|s_t) R_t, where R_t = Σ_{t'≥t} γ^{t'-t} (r - α log π)_{t'}.
+    reset_adam: whether a new context starts with fresh Adam moments.
+    exact: take the gradient's expectation, the limit of an infinite batch.
+    """
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        alpha: float,
+        seed: Seed = 0,
+        *,
+        batch: int = 2000,
+        horizon: int = 50,
+        learning_rate: float = 1e-3,
+        reset_adam: bool = True,
+        exact: bool = False,
+        theta: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(mdp, alpha, horizon, theta)
+        self.theta = self.theta.astype(np.float32)
+        self.batch = _at_least_one("batch", batch)
+        self.learning_rate = _positive("learning_rate", learning_rate)
+        self.reset_adam = reset_adam
+        self.exact = exact
+        self.m = np.zeros_like(self.theta)
+        self.v = np.zeros_like(self.theta)
+        self.t = 0
+        self.all_states = np.arange(mdp.n_states)
+        self.stream = Stream(seed)
+        if exact:
+            return
+        self.dynamics = Dynamics.of(mdp)
+        shape = (mdp.n_states, self.dynamics.P)
+        self._policy = (
+            self.theta,
+            np.zeros_like(self.theta),
+            np.zeros(shape, np.uint32),
+            np.zeros(shape, np.float32),
+        )
+        to_go = np.zeros((kernels.REPLICAS, shape[0] * shape[1]), np.float32)
+        active = np.zeros(shape[0], np.bool_)
+        self._adam = (np.zeros_like(self.theta), self.m, self.v, to_go, active)
+
+    def begin(self, task: Task, start: Start) -> None:
+        """Set the tables of the new task; θ stays, Adam's moments stay only if asked to."""
+        super().begin(task, start)
+        if self.reset_adam:
+            self.m[:] = 0
+            self.v[:] = 0
+            self.t = 0
+        if not self.exact:
+            self.starts = StartSampler(self.dynamics, start)
+            self._model = (
+                self.dynamics.padded(task.r),
+                self.dynamics.flagged(task),
+                self.dynamics.fan_alias,
+            )
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._adam[-1][:] = (self.v != 0).any(1)
+        kernels.policy_tables(
+            self.all_states, self.theta, self._model[0], self.alpha, *self._policy[1:]
+        )
+
+    def sampled_gradient(self) -> tuple[NDArray[np.float32], float]:
+        """One batch's gradient estimate and success rate, without taking the step."""
+        first, _ = self.starts.draw(self.stream, self.batch)
+        _, pi, alias, bonus = self._policy
+        _, successors, fan_alias = self._model
+        gradient, _, _, to_go, active = self._adam
+        successes = kernels.rollouts(
+            self.stream.words,
+            first,
+            alias.ravel(),
+            bonus.ravel(),
+            successors,
+            fan_alias,
+            self.dynamics.bits,
+            self.dynamics.fan,
+            self.mdp.gamma,
+            self.horizon,
+            to_go,
+        )
+        scale = 1.0 / (self.batch * self.horizon)
+        kernels.gradient_from(to_go, pi, scale, gradient, active)
+        return gradient.copy(), successes / self.batch
+
+    def step(self) -> StepInfo:
+        """Sample, estimate, ascend."""
+        self.t += 1
+        if self.exact:
+            return self._exact_step()
+        first, rolled = self.starts.draw(self.stream, self.batch)
+        successes = kernels.batch_step(
+            self.stream.words,
+            first,
+            self._model,
+            self._policy,
+            self._adam,
+            self.dynamics.bits,
+            self.dynamics.fan,
+            self.mdp.gamma,
+            self.alpha,
+            self.horizon,
+            self.t,
+            self.learning_rate,
+        )
+        return StepInfo(successes / self.batch, self.batch * self.horizon + rolled, rolled)
+
+    def _exact_step(self) -> StepInfo:
+        success = self.success()
+        gradient = soft.batch_gradient(
+            self.task, self.log_pi, self.alpha, self.start.mu, self.horizon
+        )
+        kernels.adam_ascent(
+            self.all_states,
+            self.theta,
+            gradient.astype(np.float32),
+            self.m,
+            self.v,
+            self.t,
+            self.learning_rate,
+        )
+        return StepInfo(success)
+
+    def get_state(self) -> dict[str, Any]:
+        """Parameters, Adam's moments and count, random stream."""
+        return {
+            **super().get_state(),
+            "m": self.m.copy(),
+            "v": self.v.copy(),
+            "t": self.t,
+            "stream": self.stream.get_state()["words"],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave, after `begin`."""
+        super().set_state(state)
+        self.m[:], self.v[:], self.t = state["m"], state["v"], int(state["t"])
+        self.stream.set_state({"words": state["stream"]})
+        if not self.exact:
+            self._refresh()
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if value < 1:
+        raise RollinError(f"{name} must be at least 1, got {value}.")
+    return int(value)
+
+
+def _positive(name: str, value: float) -> float:
+    if not (np.isfinite(value) and value > 0):
+        raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
+    return float(value)

@@ -1,0 +1,51 @@
+"""ROLLIN on an MDP in one call, for notebooks and scripts; `rollin train` adds files and resume."""
+
+from dataclasses import dataclass
+from itertools import islice
+
+from rollin.curriculum import Progress, SuccessRate
+from rollin.errors import RollinError
+from rollin.tabular import soft
+from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.policy_gradient import BatchSPG, Learner
+from rollin.tabular.rollin import RollinState, rollin
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where a run ended: the policy, how far it came, and its exact return on the last context."""
+
+    log_pi: Array
+    progress: Progress
+    final_return: float
+
+    @property
+    def kappa(self) -> float:
+        """Curriculum progress κ ∈ [0, 1]."""
+        return self.progress.kappa
+
+
+def solve(
+    mdp: ContextualMDP,
+    *,
+    beta: float = 0.75,
+    alpha: float = 0.01,
+    steps: int = 50_000,
+    seed: int = 0,
+    threshold: float = 0.5,
+    learner: Learner | None = None,
+) -> Solution:
+    """Walk the curriculum of `mdp` for some gradient steps.
+
+    beta: share of trajectories that roll in; 0 is the baseline.
+    learner: any of the policy-gradient learners; the experiment's BatchSPG if None.
+    """
+    if steps < 1:
+        raise RollinError(f"steps must be at least 1, got {steps}.")
+    learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
+    state = RollinState.initial(mdp)
+    for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
+        pass
+    last = mdp.task(mdp.K)
+    value = soft.evaluate(last, learner.log_pi, horizon=learner.horizon).v
+    return Solution(learner.log_pi, state.progress, float(mdp.rho @ value))
