@@ -1,0 +1,98 @@
+"""The two four-room tables: 2 rewards × 2 entropy coefficients × 7 mixing ratios.
+
+`PROGRESS` and `RETURN` are copied from the paper (Tables 6 and 7: mean ± standard error over
+10 seeds at step 50,000). Nothing else in this file is a published number.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rollin.runs.spec import RunSpec, TabularConfig
+
+STEPS = 50_000
+SEEDS = 10
+BETAS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 0.9)
+HEADLINE_BETA = 0.75  # the β of the paper's main table
+ROWS = (("hard", 0.01), ("hard", 0.001), ("easy", 0.01), ("easy", 0.001))
+
+
+class Published(NamedTuple):
+    """A published mean and its ±."""
+
+    mean: float
+    error: float
+
+
+def _row(*values: tuple[float, float]) -> dict[float, Published]:
+    return {beta: Published(*value) for beta, value in zip(BETAS, values, strict=True)}
+
+
+PROGRESS: dict[tuple[str, float], dict[float, Published]] = {
+    ("hard", 0.01): _row(
+        (0.500, 0.000), (0.506, 0.001), (0.512, 0.001), (0.525, 0.000),
+        (0.562, 0.000), (0.562, 0.000), (0.562, 0.000),
+    ),
+    ("hard", 0.001): _row(
+        (0.856, 0.006), (0.981, 0.003), (0.981, 0.001), (1.000, 0.000),
+        (1.000, 0.000), (1.000, 0.000), (1.000, 0.000),
+    ),
+    ("easy", 0.01): _row(
+        (0.944, 0.003), (0.994, 0.001), (0.994, 0.001), (1.000, 0.000),
+        (1.000, 0.000), (1.000, 0.000), (1.000, 0.000),
+    ),
+    ("easy", 0.001): _row(
+        (1.000, 0.000), (1.000, 0.000), (1.000, 0.000), (1.000, 0.000),
+        (1.000, 0.000), (1.000, 0.000), (1.000, 0.000),
+    ),
+}  # fmt: skip
+
+RETURN: dict[tuple[str, float], dict[float, Published]] = {
+    ("hard", 0.01): _row(
+        (0.000, 0.000), (0.000, 0.000), (0.000, 0.000), (0.000, 0.000),
+        (0.000, 0.000), (0.000, 0.000), (0.000, 0.000),
+    ),
+    ("hard", 0.001): _row(
+        (0.424, 0.023), (0.939, 0.0014), (0.710, 0.021), (1.010, 0.005),
+        (1.062, 0.000), (1.067, 0.000), (1.060, 0.000),
+    ),
+    ("easy", 0.01): _row(
+        (4.093, 0.224), (5.136, 0.230), (4.156, 0.228), (1.040, 0.140),
+        (3.913, 0.218), (7.374, 0.216), (4.227, 0.232),
+    ),
+    ("easy", 0.001): _row(
+        (10.536, 0.002), (10.566, 0.003), (10.602, 0.003), (10.593, 0.002),
+        (10.611, 0.002), (10.620, 0.002), (10.575, 0.002),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One cell of the tables."""
+
+    reward: str
+    alpha: float
+    beta: float
+
+    @property
+    def name(self) -> str:
+        """Its directory name."""
+        return f"reward={self.reward},alpha={self.alpha:g},beta={self.beta:g}"
+
+    def spec(self, seed: int, steps: int = STEPS) -> RunSpec:
+        """The run of one seed."""
+        reward = "hard" if self.reward == "hard" else "easy"
+        config = TabularConfig(
+            reward=reward, alpha=self.alpha, beta=self.beta, seed=seed, steps=steps
+        )
+        return RunSpec("four-rooms", config)
+
+    def published(self) -> tuple[Published, Published]:
+        """Published progress and return."""
+        row = (self.reward, self.alpha)
+        return PROGRESS[row][self.beta], RETURN[row][self.beta]
+
+
+def cells() -> list[Cell]:
+    """All 28 cells, in the order of the printed tables."""
+    return [Cell(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]

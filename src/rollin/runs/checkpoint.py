@@ -1,0 +1,87 @@
+"""Checkpoints: the state of every object in one `.safetensors` file and a JSON manifest.
+
+The manifest is renamed into place last and names the data file with its SHA-256, so that a kill at
+any moment leaves the previous checkpoint valid; it is deleted only after the next is complete.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from rollin.errors import RollinError
+from rollin.runs.files import make_directory, read_json, write_atomically, write_json
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Arrays by name, and everything else as JSON values."""
+
+    step: int
+    spec_hash: str
+    arrays: dict[str, NDArray[Any]]
+    values: dict[str, Any]
+
+
+def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint beside the previous one, switch over, then delete the previous one."""
+    make_directory(directory)
+    data = save({name: np.ascontiguousarray(a) for name, a in checkpoint.arrays.items()})
+    name = f"state-{checkpoint.step}.safetensors"
+    write_atomically(directory / name, data)
+    manifest = {
+        "format": FORMAT,
+        "step": checkpoint.step,
+        "spec_hash": checkpoint.spec_hash,
+        "file": name,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "values": checkpoint.values,
+    }
+    write_json(directory / "manifest.json", manifest)
+    for old in directory.glob("state-*.safetensors"):
+        if old.name != name:
+            old.unlink(missing_ok=True)
+
+
+def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
+    """The latest complete checkpoint of this very spec, or None if there is none yet."""
+    path = directory / "manifest.json"
+    if not path.exists():
+        return None
+    manifest = read_json(path)
+    if manifest.get("format") != FORMAT:
+        raise RollinError(
+            f"{path} has format {manifest.get('format')}, this version reads format {FORMAT}."
+        )
+    if manifest["spec_hash"] != spec_hash:
+        raise RollinError(
+            f"The checkpoint in {directory} belongs to another configuration: "
+            "use the options it was made with, or another --out."
+        )
+    try:
+        data = (directory / manifest["file"]).read_bytes()
+        if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
+            raise RollinError(
+                f"{directory / manifest['file']} does not match its checksum: the file was cut off "
+                "or changed. Delete the checkpoint directory to start this run anew."
+            )
+        arrays = load(data)
+    except (OSError, SafetensorError) as error:
+        raise RollinError(f"The checkpoint in {directory} cannot be read: {error}.") from error
+    return Checkpoint(int(manifest["step"]), spec_hash, arrays, manifest["values"])
+
+
+def remove_checkpoint(directory: Path) -> None:
+    """Delete a checkpoint whose run is finished."""
+    (directory / "manifest.json").unlink(missing_ok=True)
+    for old in directory.glob("*state-*.safetensors*"):
+        old.unlink(missing_ok=True)
+    if directory.exists() and not any(directory.iterdir()):
+        directory.rmdir()

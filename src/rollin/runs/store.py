@@ -1,0 +1,196 @@
+"""The run directory: config.json, metrics.csv, status.json, checkpoint/, result.json.
+
+config.json says what the run is, result.json that it is finished; everything in between can be
+lost at any moment without losing more than the time since the last checkpoint.
+"""
+
+import csv
+import io
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rollin import __version__
+from rollin.errors import RollinError
+from rollin.runs.files import make_directory, read_json, reason, write_json
+from rollin.runs.spec import RunSpec
+
+LIBRARIES = ("numpy", "numba", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    found = {"rollin": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """One run on disk."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where its checkpoint lives."""
+        return self.path / "checkpoint"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run at this path."""
+        return (self.path / "config.json").exists()
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has its final figures."""
+        return (self.path / "result.json").exists()
+
+    @classmethod
+    def prepare(cls, path: Path, spec: RunSpec, command: str) -> "RunDirectory":
+        """Open a directory for a run: new, or holding the same spec; anything else is refused."""
+        run = cls(path)
+        config = path / "config.json"
+        if run.exists:
+            found = RunSpec.from_json(read_json(config))
+            if found.hash != spec.hash:
+                raise RollinError(
+                    f"{path} holds another run ({_difference(found, spec)}): "
+                    "use the same options to go on with it, or another --out."
+                )
+            return run
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RollinError(
+                f"{path} exists and is not a run directory (no config.json): choose another --out."
+            )
+        make_directory(path)
+        write_json(
+            config,
+            {**spec.to_json(), "spec_hash": spec.hash, "versions": versions(), "command": command},
+        )
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> "RunDirectory":
+        """Open an existing run."""
+        run = cls(path)
+        if not run.exists:
+            raise RollinError(f"{path} is not a run directory: it has no config.json.")
+        return run
+
+    def spec(self) -> RunSpec:
+        """What the run is."""
+        return RunSpec.from_json(read_json(self.path / "config.json"))
+
+    def result(self) -> dict[str, Any]:
+        """The final figures."""
+        return read_json(self.path / "result.json")
+
+    def status(self) -> dict[str, Any]:
+        """The last status, or an empty one."""
+        path = self.path / "status.json"
+        return read_json(path) if path.exists() else {}
+
+    def write_status(self, state: str, **values: Any) -> None:
+        """Say where the run stands, for whoever looks from outside."""
+        write_json(
+            self.path / "status.json",
+            {"state": state, "pid": os.getpid(), "updated": round(time.time(), 1), **values},
+            durable=False,
+        )
+
+    def write_result(self, values: dict[str, Any]) -> None:
+        """Write the final figures; the run is finished."""
+        write_json(self.path / "result.json", values)
+
+
+def _difference(found: RunSpec, wanted: RunSpec) -> str:
+    old, new = found.to_json(), wanted.to_json()
+    if old["task"] != new["task"]:
+        return f"task {old['task']} there, {new['task']} asked for"
+    changed = [
+        f"{name} {old['config'][name]} there, {value} asked for"
+        for name, value in new["config"].items()
+        if old["config"].get(name) != value
+    ]
+    return "; ".join(changed[:3])
+
+
+class MetricsWriter:
+    """metrics.csv: one row per logging interval, appended; cut back on resume."""
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+        self.rows = 0
+        self._buffer: list[str] = []
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Keep a row until the next `flush`."""
+        self._buffer.append(_csv_line([row[name] for name in self.columns]))
+        self.rows += 1
+
+    def flush(self) -> None:
+        """Append the kept rows and sync, so that a checkpoint may count on them."""
+        try:
+            new = not self.path.exists()
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                if new:
+                    file.write(_csv_line(self.columns))
+                file.write("".join(self._buffer))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RollinError(f"{self.path} could not be written: {reason(error)}.") from error
+        self._buffer.clear()
+
+    def get_state(self) -> dict[str, Any]:
+        """Number of rows on disk."""
+        return {"rows": self.rows}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Cut the file back to the rows that a checkpoint counted (0: start anew)."""
+        self.rows = int(state["rows"])
+        self._buffer.clear()
+        if not self.path.exists():
+            if self.rows:
+                raise RollinError(
+                    f"{self.path} is missing, but a checkpoint counts {self.rows} rows."
+                )
+            return
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        if len(lines) < self.rows + 1 and self.rows:
+            raise RollinError(
+                f"{self.path} has {len(lines) - 1} rows, its checkpoint counts {self.rows}: "
+                "the file was cut off. Delete the run directory to start anew."
+            )
+        keep = sum(len(line) for line in lines[: self.rows + 1]) if self.rows else 0
+        os.truncate(self.path, keep)
+        if not keep:
+            self.path.unlink()
+
+
+def _csv_line(values: Sequence[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(values)
+    return out.getvalue()
+
+
+def read_metrics(path: Path) -> dict[str, list[float]]:
+    """Columns of a metrics.csv; a half-written last line is left out."""
+    with path.open(encoding="utf-8", newline="") as file:
+        text = file.read()
+    rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))
+    if not rows:
+        return {}
+    header, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    return {name: [float(row[i]) for row in body] for i, name in enumerate(header)}

@@ -1,0 +1,50 @@
+"""From the name of a tabular task to its MDP: four-rooms, FILE.npz, or module:factory."""
+
+import difflib
+import importlib
+import sys
+from pathlib import Path
+
+from rollin.errors import RollinError
+from rollin.tabular.four_rooms import GAMMA, four_rooms
+from rollin.tabular.mdp import ContextualMDP
+
+TABULAR_TASKS = ("four-rooms",)
+
+
+def load_mdp(
+    task: str, *, reward: str = "easy", gamma: float | None = None, success: str = "rewarded"
+) -> ContextualMDP:
+    """The contextual MDP that a task's name stands for; `gamma` replaces its discount if given."""
+    if task == "four-rooms":
+        return four_rooms(reward, GAMMA if gamma is None else gamma, success)
+    if task.endswith(".npz"):
+        mdp = ContextualMDP.load(Path(task))
+    elif ":" in task:
+        mdp = _from_factory(task)
+    else:
+        near = difflib.get_close_matches(task, TABULAR_TASKS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise RollinError(
+            f"Unknown task {task!r}: expected {', '.join(TABULAR_TASKS)}, a FILE.npz or "
+            f"module:factory.{hint}"
+        )
+    return mdp if gamma is None else mdp.replace(gamma=gamma)
+
+
+def _from_factory(task: str) -> ContextualMDP:
+    module_name, _, name = task.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        factory = getattr(importlib.import_module(module_name), name)
+    except (ImportError, AttributeError) as error:
+        raise RollinError(
+            f"{task} cannot be loaded ({error}): give module:factory, where the module can be "
+            "imported from here and the factory returns a ContextualMDP."
+        ) from error
+    finally:
+        sys.path.pop(0)
+    mdp = factory() if callable(factory) else factory
+    if not isinstance(mdp, ContextualMDP):
+        raise RollinError(f"{task} must return a ContextualMDP, got {type(mdp).__name__}.")
+    return mdp

@@ -1,0 +1,292 @@
+"""Run directories: what they hold, what is refused, and that nothing is lost by a kill."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from rollin.errors import RollinError
+from rollin.runs import tabular
+from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from rollin.runs.files import read_json, write_atomically
+from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
+from rollin.runs.tabular import run
+from rollin.runs.tasks import load_mdp
+
+TIMES = ("seconds",)
+
+
+def spec(**options) -> RunSpec:
+    defaults = {"steps": 300, "batch": 200, "log_every": 20, "alpha": 0.001, "reward": "easy"}
+    return RunSpec("four-rooms", TabularConfig(**{**defaults, **options}))
+
+
+def timeless(path: Path) -> dict:
+    return {k: v for k, v in read_json(path / "result.json").items() if k not in TIMES}
+
+
+def assert_same_run(one: Path, two: Path) -> None:
+    assert timeless(one) == timeless(two)
+    assert (one / "metrics.csv").read_bytes() == (two / "metrics.csv").read_bytes()
+    left, right = load_file(one / "policy.safetensors"), load_file(two / "policy.safetensors")
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name])
+
+
+def test_a_run_writes_its_directory(tmp_path) -> None:
+    assert run(spec(), tmp_path / "a", "the command")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert {"kappa", "final_return", "gradient_steps", "env_steps", "seconds"} <= result.keys()
+    assert result["gradient_steps"] == 300
+    assert result["env_steps"] == 300 * 200 * 50
+    assert result["kappa"] == result["k"] / 16
+    config = read_json(tmp_path / "a" / "config.json")
+    assert config["command"] == "the command"
+    assert config["versions"].keys() >= {"rollin", "numpy", "numba"}
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    assert metrics["step"] == list(range(20, 301, 20))
+    assert metrics["k"][-1] == result["k"]
+    assert read_json(tmp_path / "a" / "status.json")["state"] == "finished"
+    assert list((tmp_path / "a" / "tensorboard").iterdir())
+    assert not (tmp_path / "a" / "checkpoint").exists()
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path) -> None:
+    run(spec(), tmp_path / "a")
+    run(spec(), tmp_path / "b")
+    run(spec(seed=1), tmp_path / "c")
+    assert_same_run(tmp_path / "a", tmp_path / "b")
+    assert timeless(tmp_path / "a") != timeless(tmp_path / "c")
+
+
+def test_a_finished_run_is_not_run_again(tmp_path) -> None:
+    run(spec(steps=20), tmp_path / "a")
+    before = (tmp_path / "a" / "result.json").stat().st_mtime_ns
+    assert run(spec(steps=20), tmp_path / "a")
+    assert (tmp_path / "a" / "result.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rollin": "sampled", "mu": "recursive", "beta": 0.5},
+        {"algorithm": "spg", "alpha": 0.1},
+        {"gradient": "exact"},
+        {"reset_adam": False},
+    ],
+)
+def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options) -> None:
+    whole = spec(steps=240, threshold=0.3, **options)
+    run(whole, tmp_path / "whole")
+    monkeypatch.setattr(tabular, "STATUS_SECONDS", -1.0)  # ask after every step
+    stops = iter([17, 18, 90, 201])
+    for stop in stops:
+        finished = run(
+            whole,
+            tmp_path / "parts",
+            should_stop=lambda stop=stop: (
+                read_json(tmp_path / "parts" / "status.json")["step"] >= stop
+            ),
+        )
+        assert not finished
+        assert read_json(tmp_path / "parts" / "status.json")["state"] == "interrupted"
+    assert run(whole, tmp_path / "parts")
+    assert_same_run(tmp_path / "whole", tmp_path / "parts")
+    assert read_json(tmp_path / "whole" / "result.json")["k"] >= 1
+
+
+def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from rollin.runs import tabular;"
+        "from tests.test_runs import spec;"
+        "tabular.CHECKPOINT_SECONDS = 0.0; tabular.STATUS_SECONDS = 0.05;"
+        "tabular.run(spec(steps=1500), Path(sys.argv[1]))"
+    )
+    run(spec(steps=1500), tmp_path / "whole")
+    out = tmp_path / "parts"
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", script, str(out)])
+        manifest = out / "checkpoint" / "manifest.json"
+        seen = manifest.stat().st_mtime_ns if manifest.exists() else 0
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if manifest.exists() and manifest.stat().st_mtime_ns != seen:
+                break
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.2))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills >= 2
+    run(spec(steps=1500), out)
+    assert_same_run(tmp_path / "whole", out)
+
+
+def test_a_kill_between_data_and_manifest_leaves_the_previous_checkpoint(tmp_path) -> None:
+    arrays = {"x": np.arange(3.0)}
+    write_checkpoint(tmp_path / "c", Checkpoint(1, "h", arrays, {"a": 1}))
+    write_atomically(tmp_path / "c" / "state-2.safetensors", b"half")  # no manifest yet
+    found = read_checkpoint(tmp_path / "c", "h")
+    assert found is not None
+    assert found.step == 1
+    np.testing.assert_array_equal(found.arrays["x"], arrays["x"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "gone", "manifest", "format", "other"])
+def test_damaged_checkpoints_are_named(tmp_path, damage: str) -> None:
+    write_checkpoint(tmp_path, Checkpoint(7, "h", {"x": np.arange(9)}, {}))
+    data, manifest = tmp_path / "state-7.safetensors", tmp_path / "manifest.json"
+    match damage:
+        case "cut":
+            data.write_bytes(data.read_bytes()[:-5])
+        case "flip":
+            data.write_bytes(bytes([data.read_bytes()[-1] ^ 1]).join([data.read_bytes()[:-1], b""]))
+        case "gone":
+            data.unlink()
+        case "manifest":
+            manifest.write_text("{")
+        case "format":
+            manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99'))
+    with pytest.raises(RollinError, match=r"checkpoint|checksum|JSON|format"):
+        read_checkpoint(tmp_path, "another" if damage == "other" else "h")
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+@settings(max_examples=20)
+def test_metrics_are_cut_back_to_what_a_checkpoint_counted(tmp_path_factory, kept, more) -> None:
+    path = tmp_path_factory.mktemp("m") / "metrics.csv"
+    writer = MetricsWriter(path, ("step", "x"))
+    for i in range(kept):
+        writer.write({"step": i, "x": 0.1 * i})
+    writer.flush()
+    state = writer.get_state()
+    for i in range(more):
+        writer.write({"step": kept + i, "x": -1.0})
+    writer.flush()
+    with path.open("a") as file:
+        file.write("12,0.")  # a torn line
+    again = MetricsWriter(path, ("step", "x"))
+    again.set_state(state)
+    again.write({"step": 999, "x": 5.0})
+    again.flush()
+    assert read_metrics(path)["step"] == [*range(kept), 999]
+
+
+def test_another_run_in_the_directory_is_refused_and_kept(tmp_path) -> None:
+    run(spec(steps=20), tmp_path / "a")
+    before = (tmp_path / "a" / "config.json").read_bytes()
+    with pytest.raises(RollinError, match=r"holds another run \(steps 20 there, 40 asked for\)"):
+        run(spec(steps=40), tmp_path / "a")
+    assert (tmp_path / "a" / "config.json").read_bytes() == before
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.txt").write_text("mine")
+    with pytest.raises(RollinError, match="not a run directory"):
+        run(spec(), tmp_path / "b")
+    assert (tmp_path / "b" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_half_written_config_is_named(tmp_path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "config.json").write_text('{"task": "four-')
+    with pytest.raises(RollinError, match=r"config\.json is not valid JSON"):
+        run(spec(), tmp_path / "a")
+
+
+def test_a_full_disk_is_one_sentence_and_earlier_results_stay(tmp_path, monkeypatch) -> None:
+    target = tmp_path / "result.json"
+    target.write_text("old")
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RollinError, match="could not be written: no space left on device"):
+        write_atomically(target, b"new")
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]  # no temporary file left
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"beta": 1.0}, "beta"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"gamma": 1.0}, "--gamma"),
+        ({"steps": 0}, "--steps"),
+        ({"seed": -1}, "--seed"),
+        ({"learning_rate": 0.0}, "--learning-rate"),
+        ({"threshold": 1.0}, "threshold"),
+        ({"algorithm": "pg", "gradient": "exact"}, "batch-spg"),
+    ],
+)
+def test_bad_options_are_named(options, words: str) -> None:
+    with pytest.raises(RollinError, match=words):
+        spec(**options)
+
+
+def test_literal_takes_the_printed_reading() -> None:
+    config = TabularConfig(literal=True)
+    assert (config.success, config.mu, config.rollin) == ("goal", "recursive", "sampled")
+    assert config.estimator == "printed"
+
+
+def test_specs_round_trip_and_hash_stably() -> None:
+    one = spec(beta=0.3)
+    assert RunSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert one.hash == spec(beta=0.3).hash != spec(beta=0.4).hash
+    assert one.with_seed(4).config.seed == 4
+    with pytest.raises(RollinError, match="unknown options: colour"):
+        RunSpec.from_json({"task": "four-rooms", "config": {"colour": 1}})
+
+
+def test_a_sampled_roll_in_counts_its_steps(tmp_path) -> None:
+    run(spec(rollin="sampled", beta=0.5, threshold=0.3), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["k"] > 0
+    assert result["rollin_steps"] == pytest.approx(result["rollin_steps_expected"], rel=0.1)
+    assert result["env_steps"] == 300 * 200 * 50 + result["rollin_steps"]
+
+
+def test_tasks_come_from_files_and_factories(tmp_path, monkeypatch) -> None:
+    from tests.conftest import random_mdp
+
+    random_mdp(0).save(tmp_path / "mine.npz")
+    assert load_mdp(str(tmp_path / "mine.npz")).n_states == 4
+    (tmp_path / "my_tasks.py").write_text(
+        "from tests.conftest import random_mdp\nmake = lambda: random_mdp(1)\nwrong = lambda: 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert load_mdp("my_tasks:make", gamma=0.5).gamma == 0.5
+    for task, words in (
+        ("my_tasks:wrong", "must return a ContextualMDP, got int"),
+        ("my_tasks:missing", "cannot be loaded"),
+        ("no_such_module:make", "cannot be loaded"),
+        ("four-room", "Did you mean four-rooms"),
+    ):
+        with pytest.raises(RollinError, match=words):
+            load_mdp(task)
+
+
+def test_a_run_on_an_mdp_of_ones_own(tmp_path) -> None:
+    from tests.conftest import random_mdp
+
+    random_mdp(0).save(tmp_path / "mine.npz")
+    own = RunSpec(str(tmp_path / "mine.npz"), TabularConfig(steps=30, batch=50, log_every=10))
+    assert run(own, tmp_path / "out")
+    assert RunDirectory.open(tmp_path / "out").result()["K"] == 2
