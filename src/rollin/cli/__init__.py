@@ -1,0 +1,64 @@
+"""The command line: one module per subcommand, imported only when it is asked for."""
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from rollin import __version__
+from rollin.errors import RollinError
+
+COMMANDS = {
+    "demo": "four rooms, baseline against ROLLIN, with a report to open",
+    "train": "one run of a task",
+    "resume": "go on with an interrupted run",
+    "reproduce": "a table of the paper, with our numbers beside the published ones",
+    "theory": "assumptions, constants and bounds of the paper on an MDP",
+    "report": "an HTML page from one or more directories of runs",
+    "list": "the runs below a directory and how they stand",
+}
+
+USAGE = """usage: rollin COMMAND [options]
+
+ROLLIN: curriculum learning by rolling in with the previous task's policy.
+
+commands:
+{commands}
+
+rollin COMMAND --help lists the options of a command; rollin --version prints the version."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand; bad input prints one sentence and returns 2."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        rows = "\n".join(f"  {name:<11}{text}" for name, text in COMMANDS.items())
+        print(USAGE.format(commands=rows))
+        return 0
+    if arguments[0] == "--version":
+        print(f"rollin {__version__}")
+        return 0
+    name, *rest = arguments
+    try:
+        return _command(name)(rest)
+    except RollinError as error:
+        print(f"rollin: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"rollin: {where}{error.strerror or error}.", file=sys.stderr)
+        return 2
+
+
+def _command(name: str) -> Callable[[Sequence[str]], int]:
+    """The entry point of a subcommand."""
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise RollinError(f"Unknown command {name!r}: expected one of {', '.join(COMMANDS)}.{hint}")
+    module = "list_runs" if name == "list" else name  # a submodule `list` would hide the builtin
+    return importlib.import_module(f"rollin.cli.{module}").main

@@ -1,0 +1,50 @@
+"""What the subcommands share: option parsing, stopping by signal, the command as typed."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import tyro
+
+Options = TypeVar("Options")
+
+TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
+
+
+def parse(options: type[Options], arguments: Sequence[str], command: str) -> Options:
+    """Options from a dataclass whose field docstrings are the help; exits with 2 on misuse."""
+    return tyro.cli(
+        options,
+        prog=f"rollin {command}",
+        description=options.__doc__,
+        args=list(arguments),
+        config=TYRO_CONFIG,
+    )
+
+
+def typed_command(command: str, arguments: Sequence[str]) -> str:
+    """The command line, to be recorded with results."""
+    return shlex.join(["rollin", command, *arguments])
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """While inside, SIGINT and SIGTERM set a flag instead of ending the program."""
+    stop = False
+
+    def ask_to_stop(signum: int, frame: Any) -> None:
+        nonlocal stop
+        if stop:  # a second Ctrl-C means it
+            raise KeyboardInterrupt
+        stop = True
+        print("\nStopping: writing a checkpoint …", file=sys.stderr, flush=True)
+
+    before = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

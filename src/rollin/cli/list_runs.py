@@ -1,0 +1,76 @@
+"""`rollin list [DIR]`: the runs below a directory and how they stand."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rollin.cli._common import parse
+from rollin.cli._progress import duration
+from rollin.errors import RollinError
+from rollin.runs.store import RunDirectory
+from rollin.runs.sweep import find_runs
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The runs below a directory and how they stand."""
+
+    directory: tyro.conf.Positional[Path] = Path("runs")
+    """Where to look."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point of the subcommand."""
+    options = parse(ListOptions, arguments, "list")
+    runs = find_runs(options.directory)
+    if not runs:
+        raise RollinError(f"No runs below {options.directory}.")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("run", "state", "step", "k", "κ", "success", "left"):
+        table.add_column(title, justify="left" if title in ("run", "state") else "right")
+    for run in runs:
+        table.add_row(str(run.path.relative_to(options.directory)), *describe(run))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(table)
+    return 0
+
+
+def describe(run: RunDirectory) -> list[str]:
+    """State, step, k, κ, success, time left."""
+    try:
+        status = run.status()
+    except RollinError as error:
+        return [f"broken: {error}"]
+    if not status:
+        return ["waiting"]
+    state = status["state"]
+    if state == "running" and not _alive(status["pid"]):
+        state = "killed"
+    if "step" not in status:
+        return [f"{state}: {status.get('error', '')}".rstrip(": ")]
+    left = duration(status["eta_seconds"]) if state == "running" else "–"
+    return [
+        state,
+        f"{status['step']:,}/{status['steps']:,}",
+        f"{status['k']}/{status['K']}",
+        f"{status['kappa']:.3f}",
+        f"{status['success']:.2f}",
+        left,
+    ]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

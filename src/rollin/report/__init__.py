@@ -1,0 +1,1 @@
+"""Tables, pictures and HTML pages from directories of runs."""

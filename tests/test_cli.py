@@ -1,0 +1,187 @@
+"""The command line as a user meets it: output, exit codes, one clear sentence for bad input."""
+
+import ast
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollin
+from rollin.cli import COMMANDS, main
+from rollin.runs.files import read_json
+from tests.conftest import random_mdp
+
+CLI = Path(rollin.__file__).parent / "cli"
+SPEC = CLI.parent / "runs" / "spec.py"
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:  # the option parser's own exit
+        code = int(stop.code or 0)
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_help_names_every_command(capsys) -> None:
+    code, out, _ = call(capsys)
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    assert call(capsys, "--version")[1].startswith("rollin 0.")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys) -> None:
+    code, out, _ = call(capsys, command, "--help")
+    assert code == 0
+    assert f"usage: rollin {command}" in out
+
+
+@pytest.mark.parametrize("path", [*CLI.glob("[a-z]*.py"), SPEC], ids=lambda path: path.stem)
+def test_every_option_has_a_help_text(path: Path) -> None:
+    """A field of an options class is followed by the docstring that becomes its help."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.ClassDef) and node.name.endswith(("Options", "Config"))):
+            continue
+        for here, after in itertools.pairwise([*node.body, ast.Pass()]):
+            if isinstance(here, ast.AnnAssign) and ast.unparse(here.annotation) != "TabularConfig":
+                documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                assert documented, f"{node.name}.{ast.unparse(here.target)}"
+
+
+def test_train_writes_a_result_and_says_where(tmp_path, capsys) -> None:
+    out = tmp_path / "run"
+    arguments = ("train", "four-rooms", "--reward", "hard", "--alpha", 0.001, "--beta", 0.75,
+                 "--steps", 60, "--batch", 100, "--seed", 0, "--out", out)  # fmt: skip
+    code, text, _ = call(capsys, *arguments)
+    assert code == 0
+    assert str(out / "result.json") in text
+    assert read_json(out / "result.json")["gradient_steps"] == 60
+    assert read_json(out / "config.json")["command"].startswith("rollin train four-rooms")
+    assert "already finished" in call(capsys, *arguments)[1]
+    assert "already finished" in call(capsys, "resume", out)[1]
+    code, text, _ = call(capsys, "list", tmp_path)
+    assert code == 0
+    assert "finished" in text
+    assert "60/60" in text
+
+
+BAD = {
+    "unknown command": (("trian",), "Did you mean train"),
+    "unknown task": (("train", "five-rooms", "--steps", "1"), "Unknown task 'five-rooms'"),
+    "unknown table": (("reproduce", "four-room"), "Did you mean four-rooms"),
+    "beta": (("train", "four-rooms", "--beta", "1"), r"beta must lie in [0, 1), got 1.0"),
+    "negative beta": (("train", "four-rooms", "--beta", "-0.5"), "beta must lie in [0, 1)"),
+    "alpha": (("train", "four-rooms", "--alpha", "0"), "alpha must be greater than 0"),
+    "gamma": (("train", "four-rooms", "--gamma", "1"), "--gamma must lie in [0, 1)"),
+    "theory gamma": (("theory", "four-rooms", "--gamma", "1"), "gamma must lie in [0, 1)"),
+    "theory beta": (("theory", "four-rooms", "--beta", "0"), "needs beta in (0, 1)"),
+    "smooth": (("theory", "four-rooms", "--smooth-rho", "2"), "must lie in [0, 1]"),
+    "no run": (("resume", "/nowhere"), "is not a run directory"),
+    "no directory": (("list", "/nowhere"), "is not a directory"),
+    "no report": (("report", "/nowhere"), "is not a directory"),
+    "seeds": (("reproduce", "four-rooms", "--seeds", "0"), "must be at least 1"),
+    "file": (("theory", "/nowhere/mdp.npz"), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(case, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, words = BAD[case]
+    code, _, err = call(capsys, *arguments)
+    assert code == 2
+    assert words in err
+    assert err.startswith("rollin: ")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))  # nothing half-written
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "four-rooms", "--colour", "red"),
+        ("train", "four-rooms", "--reward", "medium"),
+        ("train", "four-rooms", "--steps", "many"),
+        ("train",),
+    ],
+)
+def test_unknown_options_and_values_exit_with_2(arguments, capsys) -> None:
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert arguments[-1].lstrip("-") in out + err or len(arguments) == 1
+
+
+def test_an_unwritable_directory_is_named(tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("in the way")
+    code, _, err = call(capsys, "train", "four-rooms", "--steps", 1, "--out", tmp_path / "file/x")
+    assert code == 2
+    assert "could not be made" in err
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_ends_with_2(tmp_path, capsys, monkeypatch) -> None:
+    from rollin.runs import store
+
+    monkeypatch.setattr(store.MetricsWriter, "flush", _flush_to_full_disk)
+    out = tmp_path / "run"
+    code, _, err = call(capsys, "train", "four-rooms", "--steps", 5, "--batch", 10, "--out", out)
+    assert code == 2
+    assert "no space left on device" in err.lower()
+    assert read_json(out / "status.json")["state"] == "failed"
+    assert not (out / "result.json").exists()
+
+
+def _flush_to_full_disk(self) -> None:
+    with open("/dev/full", "w") as file:
+        file.write("x" * 100_000)
+
+
+def test_theory_prints_its_tables_and_writes_json(tmp_path, capsys) -> None:
+    out = tmp_path / "theory.json"
+    code, text, _ = call(
+        capsys, "theory", "four-rooms", "--reward", "easy", "--alpha", 0.01,
+        "--smooth-rho", 0.01, "--json", out,
+    )  # fmt: skip
+    assert code == 0
+    for word in ("Assumptions", "ε_0", "C_δ⁰", "T_1", "B_2", "Mismatch ratio", "Lemmas", "worse"):
+        assert word in text
+    data = json.loads(out.read_text())
+    assert len(data["bounds"]) == 80
+    assert data["constants_mu"][16]["mismatch"] > data["constants_rho"][16]["mismatch"]
+    assert data["constants_rho"][16]["T1"].keys() == {"loglog"}
+
+
+def test_theory_on_an_mdp_of_ones_own(tmp_path, capsys) -> None:
+    random_mdp(0).save(tmp_path / "mine.npz")
+    code, text, _ = call(capsys, "theory", tmp_path / "mine.npz", "--alpha", 0.5)
+    assert code == 0
+    assert "S = 4, A = 3, K = 2" in text
+
+
+def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
+    out = tmp_path / "sweep"
+    code, text, _ = call(
+        capsys, "reproduce", "four-rooms", "--seeds", 1, "--steps", 10, "--jobs", 2, "--out", out
+    )
+    assert code == 0
+    assert "κ: published | ours" in text
+    assert len(list(out.rglob("result.json"))) == 28
+    page = (out / "report.html").read_text()
+    assert "0.562 ± 0.000" in page
+    assert "These runs took 10 gradient steps" in page
+    assert (out / "table.csv").read_text().count("\n") == 29
+
+
+def test_listing_does_not_import_the_compiler() -> None:
+    code = (
+        "import sys; from rollin.cli import main; main(['--help']); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("False")
