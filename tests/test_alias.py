@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollin.errors import RollinError
-from rollin.tabular import alias
+from rollin.tabular import kernels
 from rollin.tabular.tables import Stream, alias_table
 
-TOTAL = 1 << alias.TOTAL_BITS
+TOTAL = 1 << kernels.TOTAL_BITS
 
 
 def represented(table: np.ndarray, bits: int) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_alias_tables_represent_the_quantised_weights_exactly(values: list[float
     p = np.array(values) / np.sum(values)
     table, bits = alias_table(p)
     weights = np.zeros(1 << bits, np.int32)
-    alias.quantise(p, bits, weights)
+    kernels.quantise(p, bits, weights)
     assert weights.sum(dtype=np.int64) == TOTAL
     np.testing.assert_array_equal(represented(table, bits), 4 * weights.astype(np.int64))
     error = np.abs(weights[: len(p)] / TOTAL - p)
@@ -56,8 +56,10 @@ def test_draws_follow_the_table() -> None:
     p = np.random.default_rng(0).dirichlet(np.full(105, 0.3))
     table, bits = alias_table(p)
     words = np.empty(200_000, np.uint32)
-    alias.fill_random(Stream(3).words, words, words.size)
-    draws = np.array([int(alias.draw_alias(w, table, np.uint64(0), bits)) for w in words[:50_000]])
+    kernels.fill_random(Stream(3).words, words, words.size)
+    draws = np.array(
+        [int(kernels.draw_alias(w, table, np.uint64(0), bits)) for w in words[:50_000]]
+    )
     counts = np.bincount(draws, minlength=105)
     enough = p * len(draws) > 20
     chi2 = ((counts - p * len(draws)) ** 2 / (p * len(draws)))[enough].sum()
@@ -69,14 +71,14 @@ def test_a_draw_compares_with_the_threshold_exactly() -> None:
     table, bits = alias_table(np.array([0.3, 0.7]))
     threshold = int(table[0]) >> bits
     for rest, outcome in ((threshold - 1, 0), (threshold, 1)):
-        assert int(alias.draw_alias(np.uint32(rest), table, np.uint64(0), bits)) == outcome
+        assert int(kernels.draw_alias(np.uint32(rest), table, np.uint64(0), bits)) == outcome
 
 
 def test_random_words_are_uniform_and_repeatable() -> None:
     words = np.empty(160_000, np.uint32)
-    alias.fill_random(Stream(1).words, words, words.size)
+    kernels.fill_random(Stream(1).words, words, words.size)
     again = np.empty_like(words)
-    alias.fill_random(Stream(1).words, again, again.size)
+    kernels.fill_random(Stream(1).words, again, again.size)
     np.testing.assert_array_equal(words, again)
     for shift in (0, 12, 24):  # low, middle and high bytes
         counts = np.bincount((words >> shift) & 255, minlength=256)
@@ -90,7 +92,7 @@ def test_fill_random_is_xoshiro128plusplus() -> None:
     stream = Stream(5)
     s = [int(x) for x in stream.words[:, 7]]
     words = np.empty(16 * 50, np.uint32)
-    alias.fill_random(stream.words, words, words.size)
+    kernels.fill_random(stream.words, words, words.size)
 
     def rotl(x: int, k: int) -> int:
         return ((x << k) | (x >> (32 - k))) & 0xFFFFFFFF
@@ -109,7 +111,7 @@ def test_fill_random_is_xoshiro128plusplus() -> None:
 @pytest.mark.parametrize("go_on", [0.0, 0.5, 0.95])
 def test_geometric_law_starts_at_zero(go_on: float) -> None:
     stream = Stream(2)
-    draws = np.array([alias.draw_geometric(stream.words, go_on) for _ in range(20_000)])
+    draws = np.array([kernels.draw_geometric(stream.words, go_on) for _ in range(20_000)])
     if go_on == 0:
         assert (draws == 0).all()
         return

@@ -85,7 +85,12 @@ BAD = {
     "no run": (("resume", "/nowhere"), "is not a run directory"),
     "no directory": (("list", "/nowhere"), "is not a directory"),
     "no report": (("report", "/nowhere"), "is not a directory"),
-    "seeds": (("reproduce", "four-rooms", "--seeds", "0"), "must be at least 1"),
+    "seeds": (("reproduce", "four-rooms", "--seeds", "0"), "--seeds must be at least 1"),
+    "demo": (("demo", "--seeds", "0"), "--seeds must be at least 1"),
+    "phase": (("train", "four-rooms", "--phase1-steps", "-1"), "--phase1-steps must be at least 0"),
+    "nothing to report": (("report",), "needs at least one directory"),
+    "reward of another task": (("theory", "x.npz", "--reward", "hard"), "belong to four-rooms"),
+    "alpha overflow": (("theory", "four-rooms", "--alpha", "1e-308"), "overflows"),
     "file": (("theory", "/nowhere/mdp.npz"), "cannot be read"),
 }
 
@@ -154,7 +159,8 @@ def test_theory_prints_its_tables_and_writes_json(tmp_path, capsys) -> None:
         assert word in text
     data = json.loads(out.read_text())
     assert len(data["bounds"]) == 80
-    assert data["constants_mu"][16]["mismatch"] > data["constants_rho"][16]["mismatch"]
+    rolled, plain = (data[f"constants_{law}"][16]["mismatch"]["log"] for law in ("mu", "rho"))
+    assert rolled > plain
     assert data["constants_rho"][16]["T1"].keys() == {"loglog"}
 
 
@@ -179,9 +185,63 @@ def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
     assert (out / "table.csv").read_text().count("\n") == 29
 
 
-def test_listing_does_not_import_the_compiler() -> None:
+def test_listing_does_not_import_the_compiler(tmp_path) -> None:
     code = (
-        "import sys; from rollin.cli import main; main(['--help']); print('numba' in sys.modules)"
+        "import sys; from rollin.cli import main; "
+        "print(main(['list', sys.argv[1]]), 'numba' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("False")
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "False"]
+    assert "No runs below" in done.stderr
+
+
+def test_theory_without_smoothing_says_what_is_missing_and_writes_json(tmp_path, capsys) -> None:
+    out = tmp_path / "theory.json"
+    code, text, _ = call(capsys, "theory", "four-rooms", "--json", out)
+    assert code == 0
+    assert "Add --smooth-rho" in text
+    assert "nan" not in text
+    data = json.loads(out.read_text())
+    assert data["constants_rho"][16]["B2"] == {"log": None}
+    assert data["constants_rho"][16]["mismatch"] == {"log": "inf"}
+
+
+def test_a_path_with_brackets_is_printed_as_it_is(tmp_path, capsys) -> None:
+    out = tmp_path / "a[b]c"
+    arguments = ("train", "four-rooms", "--steps", 3, "--batch", 10, "--out", out)
+    assert "a[b]c/result.json" in call(capsys, *arguments)[1].replace("\n", "")
+    assert "a[b]c is already finished" in call(capsys, *arguments)[1].replace("\n", "")
+    (out / "status.json").write_text('{"state": "failed", "error": "[/x] oops"}')
+    (out / "result.json").unlink()
+    assert "failed: [/x] oops" in call(capsys, "list", tmp_path)[1]
+
+
+def test_ctrl_c_ends_with_one_line_and_130(capsys, monkeypatch) -> None:
+    from rollin.cli import theory
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(theory, "analyse", interrupt)
+    code, _, err = call(capsys, "theory", "four-rooms")
+    assert code == 130
+    assert err == "rollin: interrupted.\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def make(x): return x", "broken:make failed: TypeError"),
+        ("def make(): return 1 / 0", "broken:make failed: ZeroDivisionError"),
+        ("def make(:", "broken:make cannot be loaded"),
+    ],
+)
+def test_a_broken_factory_is_one_sentence(source, words, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    (tmp_path / "broken.py").write_text(source)
+    code, _, err = call(capsys, "theory", "broken:make")
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    assert code == 2
+    assert words in err

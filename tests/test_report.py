@@ -70,6 +70,47 @@ def test_runs_csv_round_trips(runs, tmp_path) -> None:
         read_runs_csv(tmp_path / "runs.csv")
 
 
+def test_the_same_run_found_twice_counts_once(runs) -> None:
+    found = collect([runs, *sorted(p.parent for p in runs.rglob("result.json"))[:1]])
+    assert len(found.records) == 4
+    copy = runs.parent / "copy"
+    import shutil
+
+    shutil.copytree(runs, copy, dirs_exist_ok=True)
+    found = collect([runs, copy])
+    assert len(found.records) == 4
+    assert sum("the same run as" in note for note in found.skipped) == 4
+
+
+def test_damaged_policies_cost_the_maps_only(runs, tmp_path) -> None:
+    import shutil
+
+    shutil.copytree(runs, tmp_path / "runs")
+    for path in (tmp_path / "runs").rglob("policy.safetensors"):
+        path.write_bytes(b"damaged")
+    page = write_report(collect([tmp_path / "runs"]), tmp_path / "r.html", "t").read_text()
+    assert 'id="progress"' in page
+    assert 'id="mu"' not in page
+
+
+def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
+    from pathlib import Path
+
+    from rollin.cli._common import make_console
+    from rollin.cli._progress import SweepProgress
+    from rollin.runs.backend import Job, Report
+
+    job = Job("a", Cell("easy", 0.001, 0.0).spec(0, steps=1000), Path("a"))
+    progress = SweepProgress(2, 0, make_console())
+    progress.began -= 10
+    status = {"steps": 1000, "k": 0, "K": 16, "success": 0.0, "steps_per_second": 1.0,
+              "eta_seconds": 1.0}  # fmt: skip
+    progress.take(Report("started", job, {}))
+    for step in (900, 950):  # resumed at 900; 50 steps in 10 s leave 1050 for 210 s
+        progress.take(Report("progress", job, {**status, "step": step}))
+    assert progress.eta() == "3:30"
+
+
 class Page(HTMLParser):
     """Collects what a page loads from elsewhere, its ids and its links."""
 

@@ -201,6 +201,48 @@ def test_another_run_in_the_directory_is_refused_and_kept(tmp_path) -> None:
     assert (tmp_path / "b" / "thesis.txt").read_text() == "mine"
 
 
+def test_a_changed_mdp_under_the_same_name_is_refused(tmp_path) -> None:
+    from tests.conftest import random_mdp
+
+    task = tmp_path / "mine.npz"
+    random_mdp(0).save(task)
+    own = RunSpec(str(task), TabularConfig(steps=10, batch=20))
+    run(own, tmp_path / "out")
+    assert run(own, tmp_path / "out")
+    random_mdp(1).save(task)
+    with pytest.raises(RollinError, match="no longer the MDP"):
+        run(own, tmp_path / "out")
+
+
+def test_two_processes_cannot_run_the_same_directory(tmp_path) -> None:
+    run(spec(steps=5), tmp_path / "a")
+    with (
+        RunDirectory(tmp_path / "a").lock(),
+        pytest.raises(RollinError, match=f"is being run by process {os.getpid()}"),
+    ):
+        run(spec(steps=5), tmp_path / "a")
+    assert run(spec(steps=5), tmp_path / "a")  # free again
+
+
+def test_leftovers_of_a_kill_in_the_first_write_do_no_harm(tmp_path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".rollin-config.json.x1").write_text("{")
+    run(spec(steps=5), tmp_path / "a")
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    assert not any(name.startswith(".rollin-") for name in names)
+    assert "checkpoint" not in names
+
+
+def test_expected_roll_in_steps_count_every_level_and_only_sampled_trajectories(tmp_path) -> None:
+    options = {"beta": 0.5, "threshold": 0.3, "steps": 200}
+    run(spec(rollin="sampled", mu="recursive", **options), tmp_path / "recursive")
+    result = read_json(tmp_path / "recursive" / "result.json")
+    assert result["k"] > 2
+    assert result["rollin_steps"] == pytest.approx(result["rollin_steps_expected"], rel=0.05)
+    run(spec(gradient="exact", **options), tmp_path / "exact")
+    assert read_json(tmp_path / "exact" / "result.json")["rollin_steps_expected"] == 0
+
+
 def test_a_half_written_config_is_named(tmp_path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.json").write_text('{"task": "four-')

@@ -54,6 +54,11 @@ def test_a_tolerance_below_float64_is_refused() -> None:
         soft.soft_value_iteration(task, 0.1, tolerance=1e-16)
 
 
+def test_an_overflow_ends_with_a_sentence(mdp: ContextualMDP) -> None:
+    with pytest.raises(RollinError, match="overflows at alpha = 1e-308"):
+        soft.soft_value_iteration(mdp.task(0), 1e-308)
+
+
 @pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
 def test_alpha_must_be_positive(alpha: float, mdp: ContextualMDP) -> None:
     with pytest.raises(RollinError, match="alpha must be greater than 0"):

@@ -40,11 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rollin {__version__}")
         return 0
     name, *rest = arguments
+    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # small solves, one run per core
     try:
         return _command(name)(rest)
     except RollinError as error:
         print(f"rollin: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("rollin: interrupted.", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import tyro
+from rich.console import Console
 
 Options = TypeVar("Options")
 
@@ -23,6 +24,17 @@ def parse(options: type[Options], arguments: Sequence[str], command: str) -> Opt
         args=list(arguments),
         config=TYRO_CONFIG,
     )
+
+
+def make_console(width: int | None = None) -> Console:
+    """A console that prints text as it is: a path with brackets is not markup.
+
+    width: of tables where the output is not a terminal.
+    """
+    console = Console(markup=False, highlight=False)
+    if width is not None and not console.is_terminal:
+        return Console(markup=False, highlight=False, width=width)
+    return console
 
 
 def typed_command(command: str, arguments: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ class SweepProgress:
         self.running: dict[str, dict[str, Any]] = {}
         self.began = time.monotonic()
         self.fresh = 0.0  # runs' worth of work done since we began
+        self._first: dict[str, int] = {}  # step at which each run was first heard of
         self._spoken: dict[str, float] = {}
 
     def take(self, report: Report) -> None:
@@ -44,16 +45,19 @@ class SweepProgress:
             self.running[name] = {}
         elif report.kind == "progress":
             self.running[name] = report.status
+            self._first.setdefault(name, report.status["step"])
             self._say_now_and_then(name, report.status)
         else:
             self.running.pop(name, None)
             if report.kind == "finished":
+                self.fresh += 1 - self._done_before(name, report.job.spec.config.steps)
                 self.done += 1
-                self.fresh += 1
                 self._say(f"finished {name} ({self.done}/{self.total}, {self.eta()} left)")
             elif report.kind == "failed":
                 self.failed += 1
-                self.console.print(f"failed {name}: {report.status['error']}", style="red")
+                self.console.print(
+                    f"failed {name}: {report.status['error']}", style="red", soft_wrap=True
+                )
 
     def _say_now_and_then(self, name: str, status: dict[str, Any]) -> None:
         now = time.monotonic()
@@ -67,15 +71,23 @@ class SweepProgress:
 
     def _say(self, line: str) -> None:
         if not self.console.is_terminal:
-            self.console.print(line, highlight=False, soft_wrap=True)
+            self.console.print(line, soft_wrap=True)
+
+    def _done_before(self, name: str, steps: int) -> float:
+        """Share of a run that was done when it was first heard of: not work of this sweep."""
+        first = self._first.get(name, 0)
+        return first / steps if first > 1 else 0.0
 
     def eta(self) -> str:
-        """Time until all runs are done, from the work done so far."""
-        partly = sum(s["step"] / s["steps"] for s in self.running.values() if s)
-        worked = self.fresh + partly
+        """Time until all runs are done, from the work done since we began."""
+        shares = {n: s["step"] / s["steps"] for n, s in self.running.items() if s}
+        worked = self.fresh + sum(
+            share - self._done_before(name, self.running[name]["steps"])
+            for name, share in shares.items()
+        )
         if worked <= 0:
             return "–"
-        left = self.total - self.done - self.failed - partly
+        left = self.total - self.done - self.failed - sum(shares.values())
         return duration(left * (time.monotonic() - self.began) / worked)
 
     def __rich__(self) -> Group:
@@ -84,10 +96,10 @@ class SweepProgress:
             table.add_column(title, justify="left" if title in ("run", "") else "right")
         for name, status in sorted(self.running.items()):
             if not status:
-                table.add_row(name, "starting")
+                table.add_row(Text(name), "starting")
                 continue
             table.add_row(
-                name,
+                Text(name),
                 f"{status['step']:,}",
                 ProgressBar(total=status["steps"], completed=status["step"], width=20),
                 f"{status['k']}/{status['K']}",

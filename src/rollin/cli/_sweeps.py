@@ -27,7 +27,6 @@ def run_sweep(
     if progress.done < len(jobs):
         console.print(
             f"Stopped at {progress.done} of {len(jobs)} runs. Go on with: {command}",
-            highlight=False,
             soft_wrap=True,
         )
         return False

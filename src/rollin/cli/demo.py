@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from rollin.cli._common import parse, typed_command
+from rollin.checks import at_least
+from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.cli.report import make_report
 from rollin.paper.four_rooms import Cell
@@ -35,11 +34,12 @@ class DemoOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(DemoOptions, arguments, "demo")
-    console = Console()
+    at_least(1, "--seeds", options.seeds)
+    at_least(1, "--jobs", options.jobs)
+    console = make_console()
     console.print(
         "Four rooms: 17 goals on a path through two doors, 5 real and 100 dummy actions.\n"
         "Baseline (β = 0) against ROLLIN (β = 0.75): who gets farther along the curriculum?",
-        highlight=False,
         soft_wrap=True,
     )
     jobs = [
@@ -57,10 +57,9 @@ def main(arguments: Sequence[str]) -> int:
         console.print(
             f"{name}  κ = {group.progress.mean:.3f} ± {group.progress.error:.3f}   last context "
             f"per seed (of 16): {group.outcomes}   return {group.final_return.mean:.3f}",
-            highlight=False,
             soft_wrap=True,
         )
     page = options.out / "report.html"
     make_report(collection, page, "Four rooms: baseline against ROLLIN")
-    console.print(f"Report: {page.resolve()}", highlight=False, soft_wrap=True)
+    console.print(f"Report: {page.resolve()}", soft_wrap=True)
     return 0

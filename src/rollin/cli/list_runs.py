@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from rollin.cli._common import parse
+from rollin.cli._common import make_console, parse
 from rollin.cli._progress import duration
 from rollin.errors import RollinError
 from rollin.runs.store import RunDirectory
@@ -34,11 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     for title in ("run", "state", "step", "k", "κ", "success", "left"):
         table.add_column(title, justify="left" if title in ("run", "state") else "right")
     for run in runs:
-        table.add_row(str(run.path.relative_to(options.directory)), *describe(run))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    console.print(table)
+        name = Text(str(run.path.relative_to(options.directory)))
+        table.add_row(name, *(Text(cell) for cell in describe(run)))
+    make_console(160).print(table)
     return 0
 
 
@@ -48,14 +46,14 @@ def describe(run: RunDirectory) -> list[str]:
         status = run.status()
     except RollinError as error:
         return [f"broken: {error}"]
-    if not status:
-        return ["waiting"]
-    state = status["state"]
-    if state == "running" and not _alive(status["pid"]):
+    if run.finished:
+        status["state"] = "finished"
+    state = str(status.get("state", "waiting"))
+    if state == "running" and not _alive(int(status.get("pid", 0))):
         state = "killed"
-    if "step" not in status:
-        return [f"{state}: {status.get('error', '')}".rstrip(": ")]
-    left = duration(status["eta_seconds"]) if state == "running" else "–"
+    if not {"step", "steps", "k", "K", "kappa", "success"} <= status.keys():
+        return [f"{state}: {status['error']}" if "error" in status else state]
+    left = duration(status.get("eta_seconds")) if state == "running" else "–"
     return [
         state,
         f"{status['step']:,}/{status['steps']:,}",

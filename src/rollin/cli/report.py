@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
-from rollin.cli._common import parse
+from rollin.cli._common import make_console, parse
+from rollin.errors import RollinError
 from rollin.report.collect import Collection, collect, write_runs_csv
 from rollin.report.html import write_report
 from rollin.report.tables import paper_table, write_table_csv
@@ -21,8 +21,8 @@ class ReportOptions:
     """Run directories, sweeps, or directories with a runs.csv."""
     out: Path | None = None
     """The page to write; DIR/report.html of the first directory if not given."""
-    title: str = "ROLLIN on four rooms"
-    """Headline of the page."""
+    title: str | None = None
+    """Headline of the page; names the tasks if not given."""
     images: bool = False
     """Also write every figure as PNG into figures/ beside the page."""
 
@@ -30,13 +30,17 @@ class ReportOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ReportOptions, arguments, "report")
+    if not options.directories:
+        raise RollinError("rollin report needs at least one directory of runs.")
     out = options.out or options.directories[0] / "report.html"
     collection = collect(list(options.directories))
-    console = Console()
+    console = make_console()
     for note in collection.skipped:
-        console.print(f"Passed over {note}", style="yellow", highlight=False, soft_wrap=True)
-    make_report(collection, out, options.title, images=options.images)
-    console.print(f"Report: {out}", highlight=False, soft_wrap=True)
+        console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
+    tasks = sorted({record.spec.task for record in collection.records})
+    title = options.title or f"ROLLIN on {', '.join(tasks)}"
+    make_report(collection, out, title, images=options.images)
+    console.print(f"Report: {out}", soft_wrap=True)
     return 0
 
 

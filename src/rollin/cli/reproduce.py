@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
-from rollin.cli._common import parse, typed_command
+from rollin.checks import at_least
+from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.cli.report import make_report
 from rollin.errors import RollinError
@@ -45,10 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         near = difflib.get_close_matches(options.table, TABLES, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise RollinError(f"Unknown table {options.table!r}: expected {', '.join(TABLES)}.{hint}")
-    if options.seeds < 1 or options.jobs < 1:
-        raise RollinError(
-            f"--seeds and --jobs must be at least 1, got {options.seeds} and {options.jobs}."
-        )
+    at_least(1, "--seeds", options.seeds)
+    at_least(1, "--jobs", options.jobs)
     command = typed_command("reproduce", arguments)
     return run_four_rooms(options.out, options.seeds, options.steps, options.jobs, command)
 
@@ -60,7 +58,7 @@ def run_four_rooms(out: Path, seeds: int, steps: int, workers: int, command: str
         for seed in range(seeds)
         for cell in four_rooms.cells()
     ]
-    console = Console()
+    console = make_console()
     if not run_sweep("four-rooms", out, jobs, workers, command, console):
         return 0
     collection = collect([out])
@@ -68,7 +66,7 @@ def run_four_rooms(out: Path, seeds: int, steps: int, workers: int, command: str
     if table is not None:
         console.print(terminal_table(table))
     make_report(collection, out / "report.html", "ROLLIN on four rooms: all 28 cells")
-    console.print(f"Report: {out / 'report.html'}", highlight=False, soft_wrap=True)
+    console.print(f"Report: {out / 'report.html'}", soft_wrap=True)
     return 0
 
 

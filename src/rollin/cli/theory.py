@@ -1,15 +1,16 @@
 """`rollin theory TASK`: the paper's assumptions, constants and bounds on an MDP."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from rollin.cli._common import parse
+from rollin.cli._common import make_console, parse
 from rollin.runs.files import write_json
 from rollin.runs.tasks import load_mdp
 from rollin.tabular.magnitude import Magnitude
@@ -57,14 +58,11 @@ def main(arguments: Sequence[str]) -> int:
         epsilon=options.epsilon,
         recursive=options.mu == "recursive",
     )
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    console = make_console(WIDTH)
     console.print(
         f"{options.task}: S = {mdp.n_states}, A = {mdp.n_actions}, K = {mdp.K}, "
         f"γ = {mdp.gamma:g}, α = {options.alpha:g}, β = {options.beta:g}, "
-        f"δ = {options.delta:g}, ζ = {options.zeta:g}\n",
-        highlight=False,
+        f"δ = {options.delta:g}, ζ = {options.zeta:g}\n"
     )
     if theory.mdp.rho.min() == 0:
         console.print(
@@ -80,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     ):
         console.print(table)
         console.print()
-    console.print(summary(theory), highlight=False)
+    console.print(summary(theory))
     if options.json is not None:
         write_json(options.json, as_json(theory))
     return 0
@@ -119,7 +117,7 @@ def assumptions_table(theory: Theory) -> Table:
         ),
     )
     for name, needed, here, holds in rows:
-        table.add_row(name, needed, here, "yes" if holds else "[bold red]no[/]")
+        table.add_row(name, needed, here, "yes" if holds else Text("no", style="bold red"))
     return table
 
 
@@ -141,18 +139,28 @@ def constants_table(theory: Theory) -> Table:
         ("σ²", f"{scratch.sigma2:.4g}", f"{rolled.sigma2:.4g}", "variance of the gradient"),
         ("L", f"{scratch.L:.4g}", f"{rolled.L:.4g}", "smoothness"),
         ("t_0", scratch.t0, rolled.t0, "offset of phase 2's step size"),
-        ("‖d/μ‖_∞", f"{scratch.mismatch:.4g}", f"{rolled.mismatch:.4g}", "mismatch ratio"),
+        ("‖d/μ‖_∞", scratch.mismatch, rolled.mismatch, "mismatch ratio"),
         ("C_ζ", scratch.C_zeta, rolled.C_zeta, ""),
-        ("Δ̄", f"≥ {scratch.delta_bar:.4g}", f"≥ {rolled.delta_bar:.4g}", "radius of 𝒢"),
-        ("C_δ⁰", f"≤ {scratch.C_delta}", f"≤ {rolled.C_delta}", "with c = min(π_θ0, π*)"),
-        ("T_1", f"≥ {scratch.T1}", f"≥ {rolled.T1}", "steps of phase 1"),
-        ("B_1", f"≥ {scratch.B1}", f"≥ {rolled.B1}", "batch of phase 1"),
-        ("T_2", f"≥ {scratch.T2}", f"≥ {rolled.T2}", "steps of phase 2"),
-        ("B_2", f"≥ {scratch.B2}", f"≥ {rolled.B2}", "batch of phase 2"),
+        ("Δ̄", one_sided("≥", scratch.delta_bar), one_sided("≥", rolled.delta_bar), "radius of 𝒢"),
+        (
+            "C_δ⁰",
+            one_sided("≤", scratch.C_delta),
+            one_sided("≤", rolled.C_delta),
+            "with c = min(π_θ0, π*)",
+        ),
+        ("T_1", one_sided("≥", scratch.T1), one_sided("≥", rolled.T1), "steps of phase 1"),
+        ("B_1", one_sided("≥", scratch.B1), one_sided("≥", rolled.B1), "batch of phase 1"),
+        ("T_2", one_sided("≥", scratch.T2), one_sided("≥", rolled.T2), "steps of phase 2"),
+        ("B_2", one_sided("≥", scratch.B2), one_sided("≥", rolled.B2), "batch of phase 2"),
     )
     for name, left, right, meaning in rows:
         table.add_row(name, str(left), str(right), meaning)
     return table
+
+
+def one_sided(sign: str, value: Magnitude) -> str:
+    """A bound with its sign, or a dash where it is not defined."""
+    return f"{sign} {value}" if not math.isnan(value.log) else str(value)
 
 
 def mismatch_table(theory: Theory) -> Table:
@@ -170,8 +178,8 @@ def mismatch_table(theory: Theory) -> Table:
     ):
         table.add_row(
             str(k),
-            f"{plain.mismatch:.5g}",
-            f"{rolled.mismatch:.5g}",
+            str(plain.mismatch),
+            str(rolled.mismatch),
             compare(plain.mismatch, rolled.mismatch),
             str(plain.B2),
             str(rolled.B2),
@@ -179,9 +187,9 @@ def mismatch_table(theory: Theory) -> Table:
     return table
 
 
-def compare(plain: float, rolled: float) -> str:
+def compare(plain: Magnitude, rolled: Magnitude) -> str:
     """Whether roll-in made a ratio smaller, in plain words."""
-    if plain == rolled:
+    if plain.log == rolled.log:
         return "equal"
     return "better" if rolled < plain else "worse"
 
@@ -213,11 +221,11 @@ LEMMAS = (
 WIDTH = 118  # of the tables where the output is not a terminal
 
 
-def bound_cell(bound: Bound) -> str:
+def bound_cell(bound: Bound) -> Text:
     """The exact value, ≤, the bound, and a mark."""
     if not bound.holds:
-        return f"[bold red]{bound.exact:.3g} > {bound.bound:.3g} ✗[/]"
-    return f"{bound.exact:.3g} ≤ {bound.bound:.3g} {'v' if bound.vacuous else ' '}"
+        return Text(f"{bound.exact:.3g} > {bound.bound:.3g} ✗", style="bold red")
+    return Text(f"{bound.exact:.3g} ≤ {bound.bound:.3g} {'v' if bound.vacuous else ' '}")
 
 
 def summary(theory: Theory) -> str:
@@ -252,8 +260,8 @@ def as_json(theory: Theory) -> dict[str, Any]:
         if isinstance(value, Magnitude):
             inner = {"log": value.log} if value.loglog is None else {"loglog": value.loglog}
             return {name: plain(number) for name, number in inner.items()}
-        if isinstance(value, float) and value in (float("inf"), float("-inf")):
-            return str(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return None if math.isnan(value) else str(value)
         return value
 
     def constants(rows: list[Any]) -> list[dict[str, Any]]:

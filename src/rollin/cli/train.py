@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
-from rollin.cli._common import parse, stop_on_signal, typed_command
+from rollin.cli._common import make_console, parse, stop_on_signal, typed_command
 from rollin.cli._progress import SweepProgress, live
 from rollin.runs.backend import Job, Report
 from rollin.runs.spec import RunSpec, TabularConfig
@@ -32,17 +31,16 @@ def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(TrainOptions, arguments, "train")
     spec = RunSpec(options.task, options.config)
-    name = Path(options.task).stem.replace(":", ".")
+    name = Path(options.task).name.removesuffix(".npz").replace(":", ".")
     out = options.out or Path("runs") / f"{name}-{spec.hash}"
     return run_with_progress(spec, out, typed_command("train", arguments))
 
 
 def run_with_progress(spec: RunSpec, out: Path, command: str) -> int:
     """Run or go on, with live progress; say how it ended."""
-    console = Console()
-    if (out / "result.json").exists():
-        console.print(f"{out} is already finished.", highlight=False)
+    console = make_console()
     job = Job(str(out), spec, out)
+    was_finished = RunDirectory(out).finished
     progress = SweepProgress(1, 0, console)
     progress.take(Report("started", job, {}))
     with stop_on_signal() as should_stop, live(progress):
@@ -54,16 +52,15 @@ def run_with_progress(spec: RunSpec, out: Path, command: str) -> int:
             should_stop=should_stop,
         )
     if not finished:
-        console.print(
-            f"Stopped. Go on with: rollin resume {shlex.quote(str(out))}", highlight=False
-        )
+        console.print(f"Stopped. Go on with: rollin resume {shlex.quote(str(out))}")
         return 0
+    if was_finished:
+        console.print(f"{out} is already finished.", soft_wrap=True)
     result = RunDirectory.open(out).result()
     console.print(
         f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}), "
         f"final return {result['final_return']:.4g} after {result['gradient_steps']:,} gradient "
         f"steps in {result['seconds']:.1f} s: {out / 'result.json'}",
-        highlight=False,
         soft_wrap=True,
     )
     return 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError
-from rollin.runs.files import write_atomically
+from rollin.runs.files import read_json, write_atomically
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.runs.store import RunDirectory, read_metrics
 from rollin.runs.sweep import find_runs
@@ -67,6 +67,16 @@ class Collection:
     skipped: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    _where: dict[str, Path] = field(default_factory=dict)
+
+    def add(self, record: RunRecord, path: Path) -> None:
+        """Take a run, unless the very same one was found before."""
+        first = self._where.get(record.spec.hash)
+        if first is None:
+            self._where[record.spec.hash] = path
+            self.records.append(record)
+        elif first != path:
+            self.skipped.append(f"{path}: the same run as {first}")
 
 
 def collect(directories: list[Path]) -> Collection:
@@ -75,29 +85,29 @@ def collect(directories: list[Path]) -> Collection:
     for directory in directories:
         runs = find_runs(directory)
         if not runs and (directory / RUNS_FILE).is_file():
-            found.records += read_runs_csv(directory / RUNS_FILE)
+            for record in read_runs_csv(directory / RUNS_FILE):
+                found.add(record, directory / RUNS_FILE)
             continue
         for run in runs:
             try:
                 if not run.finished:
                     found.skipped.append(f"{run.path}: not finished")
                     continue
-                found.records.append(_read_run(run))
+                found.add(_read_run(run), run.path)
                 _note_origin(found, run)
-            except (RollinError, KeyError, ValueError, OSError) as error:
+            except (RollinError, KeyError, TypeError, ValueError, OSError) as error:
                 found.skipped.append(f"{run.path}: {error}")
     if not found.records:
         names = ", ".join(str(d) for d in directories)
+        reasons = f" Passed over {'; '.join(found.skipped[:2])}." if found.skipped else ""
         raise RollinError(
             f"No finished run below {names}: give a directory that rollin train, demo or reproduce "
-            "has written."
+            f"has written.{reasons}"
         )
     return found
 
 
 def _note_origin(found: Collection, run: RunDirectory) -> None:
-    from rollin.runs.files import read_json
-
     config = read_json(run.path / "config.json")
     if (command := config.get("command")) and command not in found.commands:
         found.commands.append(command)
@@ -108,6 +118,8 @@ def _read_run(run: RunDirectory) -> RunRecord:
     result, spec = run.result(), run.spec()
     metrics = read_metrics(run.path / "metrics.csv")
     steps, returns = metrics["step"], metrics["return_horizon"]
+    if not steps:
+        raise RollinError("metrics.csv has no rows")
     stride = max(1, math.ceil(len(steps) / CURVE_POINTS))
     kept = slice(stride - 1, None, stride)
     return RunRecord(
@@ -143,16 +155,25 @@ def read_runs_csv(path: Path) -> list[RunRecord]:
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
             try:
-                config = TabularConfig(
-                    reward="hard" if row["reward"] == "hard" else "easy",
-                    alpha=float(row["alpha"]),
-                    beta=float(row["beta"]),
-                    seed=int(row["seed"]),
-                    steps=int(row["steps"]),
-                )
-                lists = {name: [float(v) for v in row[name].split()] for name in LISTS}
-                figures = {name: float(row[name]) for name in FIGURES}
-            except (KeyError, TypeError, ValueError) as error:
+                records.append(_record_from_row(row))
+            except (AttributeError, KeyError, RollinError, TypeError, ValueError) as error:
                 raise RollinError(f"{path}, line {number} cannot be read: {error}.") from error
-            records.append(RunRecord(RunSpec("four-rooms", config), figures, **lists, path=None))
     return records
+
+
+def _record_from_row(row: dict[str, str]) -> RunRecord:
+    reward = row["reward"]
+    if reward != "easy" and reward != "hard":
+        raise ValueError(f"unknown reward {reward!r}")
+    config = TabularConfig(
+        reward=reward,
+        alpha=float(row["alpha"]),
+        beta=float(row["beta"]),
+        seed=int(row["seed"]),
+        steps=int(row["steps"]),
+    )
+    spec = RunSpec("four-rooms", config)
+    if row["spec_hash"] != spec.hash:
+        raise ValueError("its spec_hash does not belong to its options")
+    lists = {name: [float(v) for v in row[name].split()] for name in LISTS}
+    return RunRecord(spec, {n: float(row[n]) for n in FIGURES}, **lists, path=None)

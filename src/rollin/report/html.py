@@ -1,6 +1,7 @@
 """One self-contained HTML page from collected runs: tables, curves and maps."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from rollin import __version__
-from rollin.paper.four_rooms import BETAS, HEADLINE_BETA
+from rollin.paper.four_rooms import HEADLINE_BETA
 from rollin.report import curves, maps
 from rollin.report.collect import Collection, RunRecord
 from rollin.report.style import styled, to_png, to_svg
@@ -92,7 +94,7 @@ def _returns(records: list[RunRecord]) -> Picture:
 
 def _map_pictures(records: list[RunRecord]) -> list[Picture]:
     """Maps of the run that came farthest with roll-in, and the baseline's policy beside its own."""
-    kept = [r for r in records if r.path is not None]
+    kept = [r for r in records if _tensors(r)]
     rolled = max((r for r in kept if r.config.beta > 0), key=_farthest, default=None)
     plain = max((r for r in kept if r.config.beta == 0), key=_farthest, default=None)
     found: list[Picture] = []
@@ -119,9 +121,17 @@ def _farthest(record: RunRecord) -> tuple[int, bool, int]:
     return record.k, record.config.beta == HEADLINE_BETA, -record.config.seed
 
 
+@cache
+def _load(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError):  # the page does without its maps
+        return {}
+
+
 def _tensors(record: RunRecord) -> dict[str, np.ndarray[Any, Any]]:
-    assert record.path is not None
-    return load_file(record.path / "policy.safetensors")
+    """A run's learned parameters; empty if they were not kept or cannot be read."""
+    return {} if record.path is None else _load(record.path / "policy.safetensors")
 
 
 def _distribution_pictures(record: RunRecord) -> list[Picture]:
@@ -184,7 +194,7 @@ def render(collection: Collection, title: str) -> tuple[str, list[Picture]]:
     page = environment.from_string(source).render(
         title=title,
         table=table,
-        betas=BETAS,
+        betas=table.betas() if table else (),
         verdict=verdict(table) if table else [],
         groups=group_runs(records),
         pictures=list(zip(drawn, svgs, strict=True)),

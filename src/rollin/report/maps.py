@@ -90,9 +90,9 @@ def distribution_maps(grid: Grid, laws: list[Array], goals: list[Cell], symbol: 
 
 
 def policy_map(grid: Grid, log_pi: Array, goal: Cell, rewards: Array, title: str) -> Figure:
-    """The likeliest real action of every cell: an arrow, or a square where it collects.
+    """The likeliest action of every cell: an arrow, a square where it collects, a dot for a dummy.
 
-    Strong colour: probability of that action. Cells whose likeliest action is a dummy have a dot.
+    The stronger the colour, the more probable the action.
     """
     figure = Figure(figsize=(4.2, 4.4))
     ax = figure.subplots()

@@ -37,7 +37,7 @@ def group_runs(records: list[RunRecord]) -> list[Group]:
     """Groups in order of appearance, labelled by the options in which they differ."""
     groups: dict[str, list[RunRecord]] = {}
     for record in records:
-        groups.setdefault(record.spec.with_seed(0).hash, []).append(record)
+        groups.setdefault(str(_options(record)), []).append(record)
     members = list(groups.values())
     options = [_options(runs[0]) for runs in members]
     varying = [name for name in options[0] if len({str(o[name]) for o in options}) > 1]
@@ -92,6 +92,10 @@ class PaperTable:
     rows: dict[tuple[str, float], list[PaperCell]]
     steps: int
     seeds: tuple[int, int]
+
+    def betas(self) -> list[float]:
+        """The columns that have runs."""
+        return sorted({c.cell.beta for row in self.rows.values() for c in row})
 
     def warnings(self) -> list[str]:
         """Where the runs differ from the paper's protocol."""
@@ -178,10 +182,10 @@ def write_table_csv(path: Path, table: PaperTable) -> None:
             ours = c.ours
             writer.writerow(
                 [c.cell.reward, c.cell.alpha, c.cell.beta, ours.progress.n,
-                 c.progress.mean, c.progress.error,
+                 c.progress.printed_mean, c.progress.printed_error,
                  f"{ours.progress.mean:.4f}", f"{ours.progress.error:.4f}",
                  " ".join(str(r.k) for r in ours.records),
-                 c.final_return.mean, c.final_return.error,
+                 c.final_return.printed_mean, c.final_return.printed_error,
                  f"{ours.final_return.mean:.4f}", f"{ours.final_return.error:.4f}",
                  f"{ours.infinite.mean:.4f}"]
             )  # fmt: skip

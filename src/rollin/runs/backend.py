@@ -17,8 +17,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from rollin.checks import at_least
 from rollin.errors import RollinError
 from rollin.runs.spec import RunSpec
+from rollin.runs.store import RunDirectory
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 GRACE_SECONDS = 15.0  # how long a stopped worker may take to write its checkpoint
@@ -60,8 +62,7 @@ def run_jobs(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Job]:
     """Run all jobs and return those that failed; `should_stop` lets the running ones checkpoint."""
-    if workers < 1:
-        raise RollinError(f"The number of jobs must be at least 1, got {workers}.")
+    at_least(1, "The number of jobs", workers)
     queue = deque(jobs)
     failed: list[Job] = []
     context = multiprocessing.get_context("spawn")
@@ -100,6 +101,8 @@ def _receive(worker: _Worker) -> Report:
     except (EOFError, ConnectionResetError):
         worker.process.join()
         error = f"the worker process died (exit code {worker.process.exitcode})"
+        if RunDirectory(worker.job.out).exists:
+            RunDirectory(worker.job.out).write_status("failed", error=error)
         return Report("failed", worker.job, {"error": error})
     return Report(kind, worker.job, status)
 
@@ -107,7 +110,7 @@ def _receive(worker: _Worker) -> Report:
 def _start(context: Any, command: str) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, command), daemon=True)
-    with _one_thread_each():
+    with _one_thread_each(), _ignore_interrupts():
         process.start()
     theirs.close()
     return _Worker(process, ours)
@@ -125,6 +128,20 @@ def _one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _ignore_interrupts() -> Iterator[None]:
+    """A child inherits that it ignores Ctrl-C, so that none can hit it while it still imports."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread: nothing to shield
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _shut_down(pool: list[_Worker], on_report: OnReport) -> None:
@@ -152,6 +169,13 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
         if idle:
             raise SystemExit(0)
 
+    def tell(status: dict[str, Any]) -> None:
+        nonlocal stop
+        try:
+            pipe.send(("progress", status))
+        except OSError:  # the parent is gone: save what there is and leave
+            stop = True
+
     idle = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.signal(signal.SIGTERM, ask_to_stop)
@@ -166,7 +190,7 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
                 job.spec,
                 job.out,
                 command,
-                on_status=lambda status: pipe.send(("progress", status)),
+                on_status=tell,
                 should_stop=lambda: stop,
             )
             pipe.send(("finished" if done else "stopped", {}))

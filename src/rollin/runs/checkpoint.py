@@ -15,7 +15,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.errors import RollinError
-from rollin.runs.files import make_directory, read_json, write_atomically, write_json
+from rollin.runs.files import (
+    make_directory,
+    read_json,
+    remove_temporaries,
+    write_atomically,
+    write_json,
+)
+from rollin.runs.versions import versions
 
 FORMAT = 1
 
@@ -40,6 +47,7 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
         "format": FORMAT,
         "step": checkpoint.step,
         "spec_hash": checkpoint.spec_hash,
+        "versions": versions(),
         "file": name,
         "sha256": hashlib.sha256(data).hexdigest(),
         "values": checkpoint.values,
@@ -60,6 +68,8 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
         raise RollinError(
             f"{path} has format {manifest.get('format')}, this version reads format {FORMAT}."
         )
+    if missing := {"step", "spec_hash", "file", "sha256", "values"} - manifest.keys():
+        raise RollinError(f"{path} lacks {', '.join(sorted(missing))}: the checkpoint is damaged.")
     if manifest["spec_hash"] != spec_hash:
         raise RollinError(
             f"The checkpoint in {directory} belongs to another configuration: "
@@ -81,7 +91,8 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
 def remove_checkpoint(directory: Path) -> None:
     """Delete a checkpoint whose run is finished."""
     (directory / "manifest.json").unlink(missing_ok=True)
-    for old in directory.glob("*state-*.safetensors*"):
+    for old in directory.glob("state-*.safetensors"):
         old.unlink(missing_ok=True)
+    remove_temporaries(directory)
     if directory.exists() and not any(directory.iterdir()):
         directory.rmdir()

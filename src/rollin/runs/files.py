@@ -8,6 +8,8 @@ from typing import Any
 
 from rollin.errors import RollinError
 
+TEMPORARY = ".rollin-"  # how names of unfinished files begin
+
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write to a temporary name beside `path`, sync, rename: readers see the old or the new file.
@@ -16,7 +18,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{TEMPORARY}{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
@@ -52,6 +54,19 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RollinError(f"{path} must hold a JSON object, got {type(value).__name__}.")
     return value
+
+
+def remove_temporaries(directory: Path) -> None:
+    """Delete what a kill in the middle of a write has left behind."""
+    for path in directory.glob(f"{TEMPORARY}*"):
+        path.unlink(missing_ok=True)
+
+
+def is_occupied(directory: Path) -> bool:
+    """Whether something is there that is not ours to replace: a file, or a directory in use."""
+    if not directory.is_dir():
+        return directory.exists()
+    return any(not path.name.startswith(TEMPORARY) for path in directory.iterdir())
 
 
 def make_directory(path: Path) -> None:

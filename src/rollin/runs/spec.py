@@ -9,10 +9,9 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from rollin.checks import at_least, check_alpha, check_beta, positive
 from rollin.curriculum import SuccessRate
 from rollin.errors import RollinError
-from rollin.tabular.soft import check_alpha
-from rollin.tabular.start import check_beta
 
 Algorithm = Literal["batch-spg", "pg", "spg", "two-phase-spg", "npg"]
 
@@ -84,14 +83,14 @@ class TabularConfig:
         check_beta(self.beta)
         SuccessRate(self.threshold)
         for name in ("steps", "batch", "horizon", "log_every", "phase2_batch"):
-            if getattr(self, name) < 1:
-                raise RollinError(f"{_flag(name)} must be at least 1, got {getattr(self, name)}.")
-        if self.seed < 0:
-            raise RollinError(f"--seed must be ≥ 0, got {self.seed}.")
+            at_least(1, _flag(name), getattr(self, name))
+        for name in ("seed", "phase1_steps"):
+            at_least(0, _flag(name), getattr(self, name))
+        positive("--t0", self.t0)
         if self.gamma is not None and not 0 <= self.gamma < 1:
             raise RollinError(f"--gamma must lie in [0, 1), got {self.gamma}.")
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise RollinError(f"--learning-rate must be greater than 0, got {self.learning_rate}.")
+        if self.learning_rate is not None:
+            positive("--learning-rate", self.learning_rate)
         if self.gradient == "exact" and self.algorithm != "batch-spg":
             raise RollinError("--gradient exact belongs to batch-spg; pg is the exact gradient.")
 

@@ -7,31 +7,19 @@ lost at any moment without losing more than the time since the last checkpoint.
 import csv
 import io
 import os
-import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rollin import __version__
 from rollin.errors import RollinError
-from rollin.runs.files import make_directory, read_json, reason, write_json
+from rollin.runs.files import is_occupied, make_directory, read_json, reason, write_json
 from rollin.runs.spec import RunSpec
+from rollin.runs.versions import versions
 
-LIBRARIES = ("numpy", "numba", "scipy")
-
-
-def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
-    found = {"rollin": __version__, "python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -56,8 +44,11 @@ class RunDirectory:
         return (self.path / "result.json").exists()
 
     @classmethod
-    def prepare(cls, path: Path, spec: RunSpec, command: str) -> "RunDirectory":
-        """Open a directory for a run: new, or holding the same spec; anything else is refused."""
+    def prepare(cls, path: Path, spec: RunSpec, mdp: str, command: str) -> "RunDirectory":
+        """Open a directory for a run: new, or holding the same one; anything else is refused.
+
+        mdp: fingerprint of the task's MDP, which may change while its name stays.
+        """
         run = cls(path)
         config = path / "config.json"
         if run.exists:
@@ -67,15 +58,26 @@ class RunDirectory:
                     f"{path} holds another run ({_difference(found, spec)}): "
                     "use the same options to go on with it, or another --out."
                 )
+            if read_json(config).get("mdp", mdp) != mdp:
+                raise RollinError(
+                    f"{spec.task} is no longer the MDP that {path} was begun with: "
+                    "put it back, or use another --out."
+                )
             return run
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if is_occupied(path):
             raise RollinError(
                 f"{path} exists and is not a run directory (no config.json): choose another --out."
             )
         make_directory(path)
         write_json(
             config,
-            {**spec.to_json(), "spec_hash": spec.hash, "versions": versions(), "command": command},
+            {
+                **spec.to_json(),
+                "spec_hash": spec.hash,
+                "mdp": mdp,
+                "versions": versions(),
+                "command": command,
+            },
         )
         return run
 
@@ -86,6 +88,23 @@ class RunDirectory:
         if not run.exists:
             raise RollinError(f"{path} is not a run directory: it has no config.json.")
         return run
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run while inside; a second process that wants it is refused."""
+        with (self.path / LOCK).open("a+") as file:
+            try:
+                _lock_file(file.fileno())
+            except OSError as error:
+                file.seek(0)
+                raise RollinError(
+                    f"{self.path} is being run by process {file.read().strip() or '?'}: "
+                    "wait for it, or use another --out."
+                ) from error
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
 
     def spec(self) -> RunSpec:
         """What the run is."""
@@ -111,6 +130,15 @@ class RunDirectory:
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final figures; the run is finished."""
         write_json(self.path / "result.json", values)
+
+
+def _lock_file(handle: int) -> None:
+    """Take an advisory lock that ends with the process; where there is none, go without."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _difference(found: RunSpec, wanted: RunSpec) -> str:

@@ -1,13 +1,15 @@
 """A sweep: many runs below one directory, which goes on where it stopped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError
 from rollin.runs.backend import Job
-from rollin.runs.files import make_directory, read_json, write_json
-from rollin.runs.store import RunDirectory, versions
+from rollin.runs.files import is_occupied, make_directory, read_json, write_json
+from rollin.runs.store import RunDirectory
+from rollin.runs.tasks import mdp_of
+from rollin.runs.versions import versions
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Sweep:
     table: str
     out: Path
     jobs: tuple[Job, ...]
+    _fingerprints: dict[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
 
     def prepare(self, command: str) -> list[Job]:
         """Make or check the directory; returns the jobs that are not finished yet."""
@@ -28,7 +31,7 @@ class Sweep:
                     f"{self.out} holds the sweep of another table ({found.get('table')}): "
                     "choose another --out."
                 )
-        elif self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+        elif is_occupied(self.out):
             raise RollinError(
                 f"{self.out} exists and is not a sweep (no sweep.json): choose another --out."
             )
@@ -36,14 +39,17 @@ class Sweep:
             make_directory(self.out)
             description: dict[str, Any] = {"table": self.table, "command": command}
             write_json(path, {**description, "versions": versions()})
-        return [job for job in self.jobs if not _finished(job)]
+        return [job for job in self.jobs if not self._finished(job)]
 
-
-def _finished(job: Job) -> bool:
-    """Whether a job's very spec is done; another spec in its place is refused, not overwritten."""
-    if not RunDirectory(job.out).exists:
-        return False
-    return RunDirectory.prepare(job.out, job.spec, "").finished
+    def _finished(self, job: Job) -> bool:
+        """Whether a job's very run is done; another in its place is refused, not overwritten."""
+        if not RunDirectory(job.out).exists:
+            return False
+        config = job.spec.config
+        key = (job.spec.task, config.reward, config.gamma, config.success)
+        if key not in self._fingerprints:
+            self._fingerprints[key] = mdp_of(job.spec).fingerprint()
+        return RunDirectory.prepare(job.out, job.spec, self._fingerprints[key], "").finished
 
 
 def find_runs(directory: Path) -> list[RunDirectory]:

@@ -1,7 +1,7 @@
 """Drives the tabular loop: builds a run from its spec, logs, checkpoints, resumes, finishes.
 
-Random streams are spawned by name from one SeedSequence. Killed at any moment and started again,
-a run ends in the same metrics, parameters and result as one that was never interrupted.
+Killed at any moment and started again, a run ends in the same metrics, parameters and result as one
+that was never interrupted (same machine, versions and threads).
 """
 
 import time
@@ -16,11 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from rollin.curriculum import SuccessRate
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, remove_checkpoint, write_checkpoint
-from rollin.runs.files import write_atomically
+from rollin.runs.files import remove_temporaries, write_atomically
 from rollin.runs.loggers import TensorBoardLogger
 from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.store import MetricsWriter, RunDirectory, versions
-from rollin.runs.tasks import load_mdp
+from rollin.runs.store import MetricsWriter, RunDirectory
+from rollin.runs.tasks import mdp_of
+from rollin.runs.versions import versions
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import (
@@ -29,6 +30,7 @@ from rollin.tabular.policy_gradient import (
     Learner,
     NaturalPG,
     RandomHorizonSPG,
+    StepInfo,
     constant_schedule,
     two_phase_schedule,
 )
@@ -90,6 +92,7 @@ class Counters:
 
     env_steps: int = 0
     rollin_steps: int = 0
+    rollin_steps_expected: float = 0.0
     seconds: float = 0.0
     successes: float = 0.0
     since: int = 0
@@ -105,11 +108,8 @@ class TabularRun:
     counters: Counters = field(default_factory=Counters)
 
     def __post_init__(self) -> None:
-        config = self.config
-        self.mdp = load_mdp(
-            self.spec.task, reward=config.reward, gamma=config.gamma, success=config.success
-        )
-        self.learner = make_learner(self.mdp, config)
+        self.mdp = mdp_of(self.spec)
+        self.learner = make_learner(self.mdp, self.config)
         self.state = RollinState.initial(self.mdp)
         self.metrics = MetricsWriter(self.directory.path / "metrics.csv", COLUMNS)
 
@@ -127,11 +127,16 @@ class TabularRun:
         with threadpool_limits(1):
             try:
                 return self._execute(on_status, should_stop)
+            except KeyboardInterrupt:
+                self.directory.write_status("interrupted", **self._status(0.0))
+                raise
             except BaseException as error:
                 self.directory.write_status("failed", error=str(error) or type(error).__name__)
                 raise
 
     def _execute(self, on_status: OnStatus, should_stop: Callable[[], bool]) -> bool:
+        for directory in (self.directory.path, self.directory.checkpoint):
+            remove_temporaries(directory)
         self._restore()
         board = TensorBoardLogger(self.directory.path, self.state.step)
         try:
@@ -150,8 +155,8 @@ class TabularRun:
         """Consume the algorithm's events until the last step or a stop; True at the last step."""
         config = self.config
         began, spent_before = time.perf_counter(), self.counters.seconds
-        first_step = self.state.step
         last_status, last_checkpoint = -np.inf, began
+        warm: tuple[int, float] | None = None  # after the first step, which may compile kernels
         loop = rollin(
             self.mdp,
             self.learner,
@@ -164,16 +169,17 @@ class TabularRun:
         stopped = False
         while self.state.step < config.steps and not stopped:
             event = next(loop)
-            self._count(event.info.success, event.info.env_steps, event.info.rollin_steps)
+            self._count(event.k, event.info)
             if event.step % config.log_every == 0 or event.step == config.steps:
                 row = self._row()
                 self.metrics.write(row)
                 board.write(row)
             now = time.perf_counter()
             self.counters.seconds = spent_before + now - began
+            warm = warm or (event.step, now)
             if now - last_status > STATUS_SECONDS:
                 last_status = now
-                rate = (event.step - first_step) / (now - began)
+                rate = (event.step - warm[0]) / (now - warm[1]) if now > warm[1] else 0.0
                 status = self._status(rate)
                 self.directory.write_status("running", **status)
                 on_status(status)
@@ -183,13 +189,20 @@ class TabularRun:
                 self._checkpoint()
         return not stopped
 
-    def _count(self, success: float, env_steps: int, rollin_steps: int) -> None:
+    def _count(self, k: int, info: StepInfo) -> None:
         counters = self.counters
-        counters.env_steps += env_steps
-        counters.rollin_steps += rollin_steps
-        counters.successes += success
+        counters.env_steps += info.env_steps
+        counters.rollin_steps += info.rollin_steps
+        counters.rollin_steps_expected += info.trajectories * self._expected_roll_in(k)
+        counters.successes += info.success
         counters.since += 1
-        counters.last_success = success
+        counters.last_success = info.success
+
+    def _expected_roll_in(self, k: int) -> float:
+        """Roll-in steps that sampling μ_k costs per trajectory on average: Σ_i β^i γ/(1-γ)."""
+        depth = k if self.config.mu == "recursive" else min(k, 1)
+        powers = sum(self.config.beta**i for i in range(1, depth + 1))
+        return powers * self.mdp.gamma / (1 - self.mdp.gamma)
 
     def _row(self) -> dict[str, Any]:
         log_pi, k = self.learner.log_pi, self.state.progress.k
@@ -264,8 +277,6 @@ class TabularRun:
         progress, counters = self.state.progress, self.counters
         log_pi = self.learner.log_pi
         value = returns(self.mdp, log_pi, progress.k, self.config.horizon)
-        per_step = self.config.batch * self.config.beta * self.mdp.gamma / (1 - self.mdp.gamma)
-        first = progress.advances[0].step if progress.advances else self.state.step
         starts = start_distributions(self.mdp, self.state.policies, self.config)
         switches = []
         for advance in progress.advances:
@@ -290,7 +301,7 @@ class TabularRun:
                 "gradient_steps": self.state.step,
                 "env_steps": counters.env_steps,
                 "rollin_steps": counters.rollin_steps,
-                "rollin_steps_expected": round(per_step * (self.state.step - first)),
+                "rollin_steps_expected": round(counters.rollin_steps_expected),
                 "seconds": round(counters.seconds, 3),
                 "switches": switches,
                 "spec_hash": self.spec.hash,
@@ -339,8 +350,10 @@ def run(
 ) -> bool:
     """Run a spec in a directory, or go on with it; a finished one is left as it is."""
     directory = RunDirectory(out)
-    if directory.exists and RunDirectory.prepare(out, spec, command).finished:
-        return True
     prepared = TabularRun(spec, directory)  # a bad task is refused before anything is written
-    RunDirectory.prepare(out, spec, command)
-    return prepared.execute(on_status, should_stop)
+    RunDirectory.prepare(out, spec, prepared.mdp.fingerprint(), command)
+    with directory.lock():
+        if directory.finished:
+            remove_checkpoint(directory.checkpoint)  # if a kill came just before that
+            return True
+        return prepared.execute(on_status, should_stop)

@@ -6,10 +6,17 @@ import sys
 from pathlib import Path
 
 from rollin.errors import RollinError
+from rollin.runs.spec import RunSpec
 from rollin.tabular.four_rooms import GAMMA, four_rooms
 from rollin.tabular.mdp import ContextualMDP
 
 TABULAR_TASKS = ("four-rooms",)
+
+
+def mdp_of(spec: RunSpec) -> ContextualMDP:
+    """The MDP of a run."""
+    config = spec.config
+    return load_mdp(spec.task, reward=config.reward, gamma=config.gamma, success=config.success)
 
 
 def load_mdp(
@@ -18,6 +25,11 @@ def load_mdp(
     """The contextual MDP that a task's name stands for; `gamma` replaces its discount if given."""
     if task == "four-rooms":
         return four_rooms(reward, GAMMA if gamma is None else gamma, success)
+    if reward != "easy" or success != "rewarded":
+        raise RollinError(
+            f"--reward, --success and --literal belong to four-rooms, not to {task}: give an MDP "
+            "of your own its rewards and its `success` flags as arrays."
+        )
     if task.endswith(".npz"):
         mdp = ContextualMDP.load(Path(task))
     elif ":" in task:
@@ -37,14 +49,19 @@ def _from_factory(task: str) -> ContextualMDP:
     sys.path.insert(0, str(Path.cwd()))
     try:
         factory = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
         raise RollinError(
             f"{task} cannot be loaded ({error}): give module:factory, where the module can be "
             "imported from here and the factory returns a ContextualMDP."
         ) from error
     finally:
         sys.path.pop(0)
-    mdp = factory() if callable(factory) else factory
+    try:
+        mdp = factory() if callable(factory) else factory
+    except RollinError:
+        raise
+    except Exception as error:
+        raise RollinError(f"{task} failed: {type(error).__name__}: {error}.") from error
     if not isinstance(mdp, ContextualMDP):
         raise RollinError(f"{task} must return a ContextualMDP, got {type(mdp).__name__}.")
     return mdp

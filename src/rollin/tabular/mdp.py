@@ -4,6 +4,7 @@ Only the reward depends on the context. `ContextualMDP` checks all of its input 
 everything below may rely on it; `Task` is the MDP of one context.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rollin.errors import RollinError
 
@@ -163,6 +164,14 @@ class ContextualMDP:
             raise RollinError(f"The uniform share of rho must lie in [0, 1], got {share}.")
         return self.replace(rho=(1 - share) * self.rho + share / self.n_states)
 
+    def fingerprint(self) -> str:
+        """SHA-256 of all arrays: the same MDP has the same one."""
+        digest = hashlib.sha256()
+        for name, array in self._arrays().items():
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
     def save(self, path: str | Path) -> None:
         """Write the arrays to one `.npz` file (no pickle)."""
         with Path(path).open("wb") as file:
@@ -189,8 +198,13 @@ class ContextualMDP:
                 f"{path} must hold transitions, rewards, gamma, rho, may hold contexts, success; "
                 f"it holds {', '.join(sorted(arrays)) or 'nothing'}."
             )
-        gamma = float(arrays.pop("gamma"))
-        return cls(gamma=gamma, **arrays)
+        for name in ("transitions", "rewards", "rho", "contexts", "success"):
+            if name in arrays and arrays[name].dtype.kind not in "biuf":
+                raise RollinError(f"{path}: {name} must hold numbers, got {arrays[name].dtype}.")
+        gamma = arrays.pop("gamma")
+        if gamma.size != 1 or gamma.dtype.kind not in "iuf":
+            raise RollinError(f"{path}: gamma must be one number, got shape {gamma.shape}.")
+        return cls(gamma=float(gamma.item()), **arrays)
 
 
 def _checked_transitions(transitions: NDArray[Any], S: int, A: int) -> NDArray[Any]:
@@ -229,15 +243,3 @@ class Task:
     def success(self) -> NDArray[np.bool_]:
         """(S, A) pairs that make a trajectory successful."""
         return self.mdp.success[self.k]
-
-    @property
-    def context(self) -> Array:
-        """The vector ω_k."""
-        return self.mdp.contexts[self.k]
-
-
-def as_distribution(name: str, values: ArrayLike, n_states: int) -> Array:
-    """A checked (S,) probability vector."""
-    array = np.asarray(values, dtype=np.float64)
-    _shape(name, array, (n_states,), "one probability per state")
-    return _probabilities(name, array, "Divide it by its sum.")

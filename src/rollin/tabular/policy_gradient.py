@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.checks import at_least, check_alpha, positive
 from rollin.errors import RollinError
 from rollin.tabular import kernels, soft
 from rollin.tabular.mdp import Array, ContextualMDP, Task
@@ -28,11 +29,14 @@ from rollin.tabular.tables import Dynamics, Seed, Stream
 class StepInfo:
     """What one gradient step reports.
 
-    success: share of successful trajectories (exact probability for exact gradients).
+    success: share of the batch's trajectories that succeeded, before the update (BatchSPG);
+        exact probability of success after it (the others).
+    trajectories: how many were started; 0 for exact gradients.
     env_steps: environment steps spent, roll-in included; rollin_steps: those of the roll-in.
     """
 
     success: float
+    trajectories: int = 0
     env_steps: int = 0
     rollin_steps: int = 0
 
@@ -47,8 +51,8 @@ class Learner(ABC):
         self, mdp: ContextualMDP, alpha: float, horizon: int, theta: NDArray[Any] | None
     ) -> None:
         self.mdp = mdp
-        self.alpha = soft.check_alpha(alpha)
-        self.horizon = _at_least_one("horizon", horizon)
+        self.alpha = check_alpha(alpha)
+        self.horizon = at_least(1, "horizon", horizon)
         shape = (mdp.n_states, mdp.n_actions)
         self.theta: NDArray[Any] = np.zeros(shape) if theta is None else np.array(theta, np.float64)
         if self.theta.shape != shape or not np.isfinite(self.theta).all():
@@ -95,7 +99,7 @@ class ExactPG(Learner):
         theta: NDArray[Any] | None = None,
     ) -> None:
         super().__init__(mdp, alpha, horizon, theta)
-        self.learning_rate = _positive("learning_rate", learning_rate)
+        self.learning_rate = positive("learning_rate", learning_rate)
 
     def step(self) -> StepInfo:
         """One exact gradient step."""
@@ -121,7 +125,7 @@ class NaturalPG(Learner):
     ) -> None:
         super().__init__(mdp, alpha, horizon, theta)
         largest = (1 - mdp.gamma) / alpha
-        rate = 0.1 * largest if learning_rate is None else _positive("learning_rate", learning_rate)
+        rate = 0.1 * largest if learning_rate is None else positive("learning_rate", learning_rate)
         if rate > largest:
             raise RollinError(
                 f"The natural gradient diverges for learning rates above (1-γ)/α = {largest:.3g}, "
@@ -143,17 +147,17 @@ Schedule = Callable[[int], tuple[int, float]]
 
 def constant_schedule(batch: int, rate: float) -> Schedule:
     """The same batch size B and step size η at every t."""
-    _at_least_one("batch", batch)
-    _positive("learning_rate", rate)
+    at_least(1, "batch", batch)
+    positive("learning_rate", rate)
     return lambda t: (batch, rate)
 
 
 def two_phase_schedule(T1: int, B1: int, B2: int, eta: float, t0: float) -> Schedule:
     """Algorithm 4 with the step sizes of Theorem A.2: η up to T_1, then 1/(t - T_1 + t_0)."""
-    for name, value in (("T1", T1 + 1), ("B1", B1), ("B2", B2)):
-        _at_least_one(name, value)
-    _positive("eta", eta)
-    _positive("t0", t0)
+    for least, name, value in ((0, "T1", T1), (1, "B1", B1), (1, "B2", B2)):
+        at_least(least, name, value)
+    positive("eta", eta)
+    positive("t0", t0)
     return lambda t: (B1, eta) if t <= T1 else (B2, 1.0 / (t - T1 + t0))
 
 
@@ -220,7 +224,7 @@ class RandomHorizonSPG(Learner):
         gradient, env_steps, rollin_steps = self.gradient(batch)
         self.theta += rate * gradient
         self.t += 1
-        return StepInfo(self.success(), env_steps, rollin_steps)
+        return StepInfo(self.success(), batch, env_steps, rollin_steps)
 
     def get_state(self) -> dict[str, Any]:
         """Parameters, step count and random stream."""
@@ -256,8 +260,8 @@ class BatchSPG(Learner):
     ) -> None:
         super().__init__(mdp, alpha, horizon, theta)
         self.theta = self.theta.astype(np.float32)
-        self.batch = _at_least_one("batch", batch)
-        self.learning_rate = _positive("learning_rate", learning_rate)
+        self.batch = at_least(1, "batch", batch)
+        self.learning_rate = positive("learning_rate", learning_rate)
         self.reset_adam = reset_adam
         self.exact = exact
         self.m = np.zeros_like(self.theta)
@@ -344,7 +348,8 @@ class BatchSPG(Learner):
             self.t,
             self.learning_rate,
         )
-        return StepInfo(successes / self.batch, self.batch * self.horizon + rolled, rolled)
+        env_steps = self.batch * self.horizon + rolled
+        return StepInfo(successes / self.batch, self.batch, env_steps, rolled)
 
     def _exact_step(self) -> StepInfo:
         success = self.success()
@@ -379,15 +384,3 @@ class BatchSPG(Learner):
         self.stream.set_state({"words": state["stream"]})
         if not self.exact:
             self._refresh()
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise RollinError(f"{name} must be at least 1, got {value}.")
-    return int(value)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
-    return float(value)

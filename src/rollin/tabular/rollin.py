@@ -7,11 +7,12 @@ it decides when to stop, what to log and when to write a checkpoint.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rollin.checks import check_beta
 from rollin.curriculum import AdvanceRule, Progress
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import Learner, StepInfo
-from rollin.tabular.start import Start, check_beta, roll_in
+from rollin.tabular.start import Start, roll_in
 
 
 @dataclass

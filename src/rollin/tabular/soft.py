@@ -5,26 +5,18 @@ V^π(s) = Σ_a π(a|s) [Q^π(s,a) - α log π(a|s)]. Policies are passed as log 
 nothing underflows for small α.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp as scipy_logsumexp
 
+from rollin.checks import at_least, check_alpha
 from rollin.errors import RollinError
 from rollin.tabular.mdp import Array, ContextualMDP, Task
 
 MAX_NEWTON_STEPS = 100
-
-
-def check_alpha(alpha: float) -> float:
-    """The entropy coefficient, which must be positive."""
-    if not (np.isfinite(alpha) and alpha > 0):
-        raise RollinError(
-            f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
-            "softmax(Q/α), and a small α such as 1e-4 comes close to the hard maximum."
-        )
-    return float(alpha)
 
 
 def logsumexp(x: Array) -> Array:
@@ -63,6 +55,11 @@ def soft_value_iteration(task: Task, alpha: float, tolerance: float = 1e-10) -> 
     first; the sweeps of 𝒯 then only certify.
     """
     check_alpha(alpha)
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow is reported below
+        return _iterate(task, alpha, tolerance)
+
+
+def _iterate(task: Task, alpha: float, tolerance: float) -> SoftOptimum:
     gamma = task.mdp.gamma
     q = soft_backup(task, alpha, task.r)
     iterations = 0
@@ -79,6 +76,10 @@ def soft_value_iteration(task: Task, alpha: float, tolerance: float = 1e-10) -> 
         iterations += 1
         before, residual = residual, float(np.abs(backed_up - q).max())
         q = backed_up
+        if not math.isfinite(residual):
+            raise RollinError(
+                f"Soft value iteration overflows at alpha = {alpha:g}: use a larger alpha."
+            )
         error = gamma / (1 - gamma) * residual
         if error <= tolerance:
             v = alpha * logsumexp(q / alpha)
@@ -109,8 +110,7 @@ def evaluate(
     if horizon is None:
         v = np.linalg.solve(np.eye(mdp.n_states) - gamma * kernel, immediate)
         return Evaluation(v, task.r + gamma * mdp.expected_next(v))
-    if horizon < 1:
-        raise RollinError(f"The horizon must be at least 1, got {horizon}.")
+    at_least(1, "horizon", horizon)
     later = np.zeros(mdp.n_states)
     for _ in range(horizon - 1):
         later = immediate + gamma * (kernel @ later)
@@ -125,6 +125,33 @@ def visitation(mdp: ContextualMDP, log_pi: Array, mu: Array) -> Array:
     d = np.linalg.solve(np.eye(mdp.n_states) - mdp.gamma * kernel.T, (1 - mdp.gamma) * mu)
     d = np.maximum(d, 0.0)  # the solve may leave -1e-18 where the visitation is 0
     return d / d.sum()
+
+
+def log_visitation(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Array:
+    """log d_μ^π where d underflows: d = (1-γ) μ + γ (P^π)ᵀ d, iterated on logarithms.
+
+    The linear solve gives all entries that a float can hold; the iteration corrects them and finds
+    the others, down to states that are reached with probability e^-2000.
+    """
+    S, gamma = mdp.n_states, mdp.gamma
+    log_kernel = np.full((S, S), -np.inf)
+    with np.errstate(divide="ignore"):
+        if mdp.deterministic:
+            for a in range(mdp.n_actions):
+                at = (np.arange(S), mdp.transitions[:, a])
+                log_kernel[at] = np.logaddexp(log_kernel[at], log_pi[:, a])
+        else:
+            log_kernel = logsumexp(np.moveaxis(log_pi[:, :, None] + np.log(mdp.transitions), 1, 2))
+        log_d = np.log(visitation(mdp, log_pi, np.exp(log_mu)))
+        source = np.log1p(-gamma) + log_mu
+        step = log_kernel.T + (np.log(gamma) if gamma > 0 else -np.inf)
+    while True:
+        with np.errstate(invalid="ignore"):
+            updated = np.logaddexp(source, logsumexp(step + log_d))
+            change = np.abs(np.where(updated == log_d, 0.0, updated - log_d)).max()
+        log_d = updated
+        if change < 1e-10:
+            return log_d
 
 
 def policy_gradient(task: Task, log_pi: Array, alpha: float, mu: Array) -> Array:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from itertools import islice
 
+from threadpoolctl import threadpool_limits
+
+from rollin.checks import at_least
 from rollin.curriculum import Progress, SuccessRate
-from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import BatchSPG, Learner
@@ -38,14 +40,15 @@ def solve(
     """Walk the curriculum of `mdp` for some gradient steps.
 
     beta: share of trajectories that roll in; 0 is the baseline.
-    learner: any of the policy-gradient learners; the experiment's BatchSPG if None.
+    learner: any of the policy-gradient learners, which then has its own α and seed; the
+        experiment's BatchSPG with `alpha` and `seed` if None.
     """
-    if steps < 1:
-        raise RollinError(f"steps must be at least 1, got {steps}.")
+    at_least(1, "steps", steps)
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
     state = RollinState.initial(mdp)
-    for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
-        pass
+    with threadpool_limits(1):  # many small solves, which threads only slow down
+        for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
+            pass
     last = mdp.task(mdp.K)
     value = soft.evaluate(last, learner.log_pi, horizon=learner.horizon).v
     return Solution(learner.log_pi, state.progress, float(mdp.rho @ value))

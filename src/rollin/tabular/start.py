@@ -4,22 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollin.errors import RollinError
+from rollin.checks import check_beta
 from rollin.tabular import kernels
-from rollin.tabular.alias import STREAMS, U32
+from rollin.tabular.kernels import STREAMS, U32
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.soft import visitation
 from rollin.tabular.tables import Dynamics, Stream, alias_table
-
-
-def check_beta(beta: float) -> float:
-    """The mixing ratio β ∈ [0, 1): 0 is the baseline, 1 would never start from ρ."""
-    if not 0 <= beta < 1:
-        raise RollinError(
-            f"beta must lie in [0, 1), got {beta}: 0 is the baseline without roll-in, "
-            "and β = 1 would never start from ρ."
-        )
-    return float(beta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from rollin.errors import RollinError
-from rollin.tabular.alias import MAX_BITS, STREAMS, U32, alias_rows, bits_for
-from rollin.tabular.kernels import F32, FLAG
+from rollin.tabular.kernels import F32, FLAG, MAX_BITS, STREAMS, U32, alias_rows, bits_for
 from rollin.tabular.mdp import Array, ContextualMDP, Task
 
 Seed = int | np.random.SeedSequence

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.soft import SoftOptimum
-from rollin.tabular.start import Start, roll_in
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ class Constants:
     sigma2: float
     L: float
     t0: Magnitude
-    mismatch: float
+    mismatch: Magnitude
     C_zeta: Magnitude
     C_delta: Magnitude
-    delta_bar: float
+    delta_bar: Magnitude
     T1: Magnitude
     T2: Magnitude
     B1: Magnitude
@@ -111,7 +111,7 @@ class Theory:
     alpha: float
     beta: float
     optima: list[SoftOptimum]
-    starts: list[Start]
+    log_starts: list[Array]
     assumptions: Assumptions
     constants: list[Constants]
     constants_rollin: list[Constants]
@@ -133,21 +133,22 @@ def lipschitz_constant(mdp: ContextualMDP) -> float:
 
 def optimal_starts(
     mdp: ContextualMDP, optima: list[SoftOptimum], beta: float, *, recursive: bool = True
-) -> list[Start]:
-    """μ_0 … μ_K of equation 1 with the exact optimal policies."""
-    starts = [Start(mdp.rho)]
+) -> list[Array]:
+    """log μ_0 … log μ_K of equation 1 with the exact optimal policies."""
+    with np.errstate(divide="ignore"):
+        log_rho = np.log(mdp.rho)
+    starts = [log_rho]
     for optimum in optima[:-1]:
-        starts.append(roll_in(mdp, starts[-1], optimum.log_pi, beta, recursive=recursive))
+        log_d = soft.log_visitation(mdp, optimum.log_pi, starts[-1] if recursive else log_rho)
+        starts.append(np.logaddexp(math.log(beta) + log_d, math.log1p(-beta) + log_rho))
     return starts
 
 
-def mismatch_ratio(mdp: ContextualMDP, log_pi: Array, mu: Array) -> float:
+def mismatch_ratio(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Magnitude:
     """‖d_μ^π / μ‖_∞; infinite where a state is visited that μ excludes."""
-    d = soft.visitation(mdp, log_pi, mu)
-    visited = d > 0
-    if (mu[visited] == 0).any():
-        return math.inf
-    return float((d[visited] / mu[visited]).max())
+    log_d = soft.log_visitation(mdp, log_pi, log_mu)
+    visited = log_d > -math.inf
+    return Magnitude(float((log_d[visited] - log_mu[visited]).max()))
 
 
 def analyse(
@@ -171,13 +172,27 @@ def analyse(
         raise RollinError(f"epsilon must be greater than 0, got {epsilon}.")
     if not 0 < beta < 1:
         raise RollinError(f"The theory needs beta in (0, 1), got {beta}: its bounds divide by β.")
+    with threadpool_limits(1):  # many small solves, which threads only slow down
+        return _analyse(mdp, alpha, beta, delta, zeta, epsilon, recursive=recursive)
+
+
+def _analyse(
+    mdp: ContextualMDP,
+    alpha: float,
+    beta: float,
+    delta: float,
+    zeta: float,
+    epsilon: float | None,
+    *,
+    recursive: bool,
+) -> Theory:
     optima = [soft.soft_value_iteration(mdp.task(k), alpha) for k in range(mdp.K + 1)]
     starts = optimal_starts(mdp, optima, beta, recursive=recursive)
     log_eps0 = _log_eps0(mdp, alpha, zeta)
     log_eps = log_eps0 - math.log(2) if epsilon is None else math.log(epsilon)
 
-    def constants(mu: Array, k: int) -> Constants:
-        return _constants(mdp, alpha, k, optima[k], mu, delta, zeta, log_eps0, log_eps)
+    def constants(log_mu: Array, k: int) -> Constants:
+        return _constants(mdp, alpha, k, optima[k], log_mu, delta, zeta, log_eps0, log_eps)
 
     return Theory(
         mdp,
@@ -186,8 +201,8 @@ def analyse(
         optima,
         starts,
         _assumptions(mdp, alpha, optima[0], log_eps0),
-        [constants(mdp.rho, k) for k in range(mdp.K + 1)],
-        [constants(starts[k].mu, k) for k in range(mdp.K + 1)],
+        [constants(starts[0], k) for k in range(mdp.K + 1)],
+        [constants(starts[k], k) for k in range(mdp.K + 1)],
         lemma_bounds(mdp, alpha, beta, optima, starts),
         max(_identity_error(mdp, alpha, k, optima) for k in range(1, mdp.K + 1)),
     )
@@ -198,40 +213,49 @@ def lemma_bounds(
     alpha: float,
     beta: float,
     optima: list[SoftOptimum],
-    starts: list[Start],
+    log_starts: list[Array],
 ) -> list[Bound]:
     """Every lemma's exact value beside its bound, on every context k ≥ 1."""
     gamma, L_r = mdp.gamma, lipschitz_constant(mdp)
     lengths = _step_lengths(mdp)
-    c1 = L_r / (alpha * (1 - gamma))
-    visits = [soft.visitation(mdp, o.log_pi, s.mu) for o, s in zip(optima, starts, strict=True)]
+    visits = [
+        soft.visitation(mdp, o.log_pi, np.exp(s)) for o, s in zip(optima, log_starts, strict=True)
+    ]
     largest_value = (1 + alpha * math.log(mdp.n_actions)) / (1 - gamma)
     rows: list[Bound] = []
     for k in range(1, mdp.K + 1):
         now, before, step = optima[k], optima[k - 1], float(lengths[k - 1])
         longest = float(lengths[:k].max())  # Δ_ω^k
         task = mdp.task(k)
+        # L_r ‖ω_k - ω_{k-1}‖; without a finite L_r the lemmas say nothing
+        change = L_r * step if math.isfinite(L_r) else math.inf
 
         q_change = float(np.abs(now.q - before.q).max())
-        rows.append(Bound("Q difference", k, q_change, L_r * step / (1 - gamma), largest_value))
+        rows.append(Bound("Q difference", k, q_change, change / (1 - gamma), largest_value))
 
         pi_change = float(np.abs(np.exp(now.log_pi) - np.exp(before.log_pi)).max())
-        rows.append(Bound("policy difference", k, pi_change, c1 * step, 1.0))
+        rows.append(Bound("policy difference", k, pi_change, change / (alpha * (1 - gamma)), 1.0))
 
         gap = soft.sub_optimality(task, before.log_pi, alpha, mdp.rho, now)
-        rows.append(Bound("value gap", k, gap, 2 * L_r * step / (1 - gamma) ** 2, largest_value))
+        rows.append(Bound("value gap", k, gap, 2 * change / (1 - gamma) ** 2, largest_value))
 
         shift = float(np.abs(visits[k] - visits[k - 1]).sum())
-        shift_bound = (gamma * c1 / ((1 - gamma) * (1 - beta)) + 1) * longest
+        c1 = L_r / (alpha * (1 - gamma))
+        factor = gamma * c1 / ((1 - gamma) * (1 - beta)) + 1
+        shift_bound = factor * longest if math.isfinite(L_r) else math.inf
         rows.append(Bound("visitation difference", k, shift, shift_bound, 2.0))
 
-        mu = starts[k].mu
-        smallest = float(mu.min())
-        ratio = mismatch_ratio(mdp, now.log_pi, mu)
-        ratio_bound = shift_bound / smallest + 1 / beta if smallest > 0 else math.inf
-        trivial = 1 / smallest if smallest > 0 else math.inf
-        rows.append(Bound("mismatch ratio", k, ratio, ratio_bound, trivial))
+        # min μ may be e^-2000, and the bound divides by it
+        ratio = mismatch_ratio(mdp, now.log_pi, log_starts[k])
+        spread = _exp(-float(log_starts[k].min()))
+        bound = shift_bound * spread if shift_bound > 0 else 0.0
+        rows.append(Bound("mismatch ratio", k, _exp(ratio.log), bound + 1 / beta, spread))
     return rows
+
+
+def _exp(x: float) -> float:
+    """exp, infinite where it overflows."""
+    return math.exp(x) if x < 709 else math.inf
 
 
 def _step_lengths(mdp: ContextualMDP) -> Array:
@@ -254,8 +278,9 @@ def _assumptions(
     gap = soft.sub_optimality(mdp.task(0), uniform, alpha, mdp.rho, first)
     shift = float(np.abs(mdp.rho - soft.visitation(mdp, first.log_pi, mdp.rho)).sum())
     L_r = lipschitz_constant(mdp)
+    # the largest Δ with 2 L_r Δ/(1-γ)² ≤ ε_0/2; any will do if the rewards are all the same
     log_needed = log_eps0 + 2 * math.log(1 - mdp.gamma) - math.log(4)
-    log_needed -= math.log(L_r) if L_r > 0 else 0.0
+    log_needed = log_needed - math.log(L_r) if L_r > 0 else math.inf
     return Assumptions(
         L_r,
         _step_lengths(mdp),
@@ -271,27 +296,30 @@ def _constants(
     alpha: float,
     k: int,
     optimum: SoftOptimum,
-    mu: Array,
+    log_mu: Array,
     delta: float,
     zeta: float,
     log_eps0: float,
     log_eps: float,
 ) -> Constants:
-    """The constants of Theorem A.2 with start distribution μ in the place of ρ, in log space."""
+    """The constants of Theorem A.2 in log space, for trajectories that start from μ.
+
+    As in the proof of Theorem 4.1, D(θ_0) and ε_0 stay those of ρ; μ enters through the mismatch
+    ratio and its smallest entry, and so into C_ζ, C_δ^0, T_1, B_1 and B_2.
+    """
     S, A, gamma = mdp.n_states, mdp.n_actions, mdp.gamma
     uniform = np.full_like(optimum.log_pi, -math.log(A))
     D0 = soft.sub_optimality(mdp.task(k), uniform, alpha, mdp.rho, optimum)
     sigma2 = 8 / (1 - gamma) ** 2 * (1 + (alpha * math.log(A)) ** 2) / (1 - gamma**0.5) ** 2
     L = (8 + alpha * (4 + 8 * math.log(A))) / (1 - gamma) ** 3
-    mismatch = mismatch_ratio(mdp, optimum.log_pi, mu)
-    smallest = float(mu.min())
-    if smallest == 0 or log_eps0 == -math.inf:  # the theorem needs ρ(s), μ(s) > 0 everywhere
+    mismatch = mismatch_ratio(mdp, optimum.log_pi, log_mu)
+    if log_eps0 == -math.inf:  # the theorem needs ρ(s) > 0 everywhere
         none = Magnitude(math.nan)
         return Constants(
-            D0, none, none, sigma2, L, none, mismatch, none, none, math.nan, none, none, none, none
+            D0, none, none, sigma2, L, none, mismatch, none, none, none, none, none, none, none
         )
     log_t0 = 0.5 * (math.log(3 * sigma2 / (2 * delta)) - log_eps0)
-    common = math.log(2 * alpha / S) - math.log(mismatch) + math.log(smallest)
+    common = math.log(2 * alpha / S) - mismatch.log + float(log_mu.min())
     log_C_zeta = common + 2 * math.log(1 - zeta) + 2 * float(optimum.log_pi.min())
     log_c = min(-math.log(A), float(optimum.log_pi.min()))
     delta_bar = float(np.linalg.norm(log_c - optimum.log_pi))
@@ -333,7 +361,7 @@ def _constants(
         mismatch,
         Magnitude(log_C_zeta),
         Magnitude(log_C_delta),
-        delta_bar,
+        Magnitude.of(delta_bar),
         T1,
         T2,
         B1,

@@ -1,0 +1,39 @@
+"""Checks of numbers that come from users; each error is one sentence."""
+
+import math
+
+from rollin.errors import RollinError
+
+
+def check_alpha(alpha: float) -> float:
+    """The entropy coefficient, which must be positive."""
+    if not (math.isfinite(alpha) and alpha > 0):
+        raise RollinError(
+            f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
+            "softmax(Q/α), and a small α such as 1e-4 comes close to the hard maximum."
+        )
+    return float(alpha)
+
+
+def check_beta(beta: float) -> float:
+    """The mixing ratio β ∈ [0, 1): 0 is the baseline, 1 would never start from ρ."""
+    if not 0 <= beta < 1:
+        raise RollinError(
+            f"beta must lie in [0, 1), got {beta}: 0 is the baseline without roll-in, "
+            "and β = 1 would never start from ρ."
+        )
+    return float(beta)
+
+
+def at_least(least: int, name: str, value: int) -> int:
+    """A whole number that must not be smaller than `least`."""
+    if value < least:
+        raise RollinError(f"{name} must be at least {least}, got {value}.")
+    return int(value)
+
+
+def positive(name: str, value: float) -> float:
+    """A finite number greater than 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
+    return float(value)
