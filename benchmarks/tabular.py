@@ -24,18 +24,20 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
+from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
 from rollin.curriculum import SuccessRate  # noqa: E402
 from rollin.runs.store import versions  # noqa: E402
-from rollin.tabular import soft  # noqa: E402
+from rollin.tabular import kernels, soft  # noqa: E402
 from rollin.tabular.four_rooms import four_rooms  # noqa: E402
 from rollin.tabular.policy_gradient import BatchSPG  # noqa: E402
 from rollin.tabular.rollin import RollinState, rollin  # noqa: E402
 
 BATCH, HORIZON, ALPHA, BETA = 2000, 50, 0.001, 0.75
-CALLS = {"ours": 60, "jax": 8, "numpy": 3}  # gradient steps per round
+CALLS = {"ours": 60, "jax": 8, "numpy": 3, "c": 60}  # gradient steps per round
 POINTS = {"early (step 500)": 500, "middle (step 8,000)": 8_000}
 
 
@@ -79,6 +81,52 @@ def measure(steps: dict[str, Callable[[], float]], rounds: int) -> dict[str, lis
                 step()
             found[name].append((time.perf_counter() - began) / CALLS[name])
     return found
+
+
+def compare_with_c(ours: BatchSPG, rounds: int) -> str:
+    """Our rollout kernel beside plain C: same algorithm, same tables, same random stream."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = compile_rollouts(Path(folder))
+    if library is None:
+        return "no C compiler here: rollouts alone were not compared with C"
+    starts = ours.starts.draw(ours.stream, ours.batch)[0].copy()
+    words = ours.stream.get_state()
+    wanted = our_rollouts(ours, starts)
+    sums = ours._adam[3].copy()
+    ours._adam[3][:] = 0
+    ours.stream.set_state(words)
+    if call_rollouts(library, ours, starts) != wanted or not np.allclose(ours._adam[3], sums):
+        sys.exit("the C version does not sample the same trajectories")
+    both = {
+        "ours": lambda: float(our_rollouts(ours, starts)),
+        "c": lambda: float(call_rollouts(library, ours, starts)),
+    }
+    found = measure(both, rounds)
+    ratio = statistics.median(c / o for c, o in zip(found["c"], found["ours"], strict=True))
+    us = {name: 1e6 * statistics.median(times) for name, times in found.items()}
+    return (
+        f"rollouts alone: ours {us['ours']:.0f} µs, plain C (-O3 -march=native) "
+        f"{us['c']:.0f} µs, ratio {ratio:.2f}×"
+    )
+
+
+def our_rollouts(ours: BatchSPG, starts: NDArray[np.uint32]) -> int:
+    """The kernel alone."""
+    _, _, alias, bonus = ours._policy
+    _, successors, fan_alias = ours._model
+    return kernels.rollouts(
+        ours.stream.words,
+        starts,
+        alias.ravel(),
+        bonus.ravel(),
+        successors,
+        fan_alias,
+        ours.dynamics.bits,
+        ours.dynamics.fan,
+        ours.mdp.gamma,
+        HORIZON,
+        ours._adam[3],
+    )
 
 
 def peak_memory() -> float:
@@ -136,7 +184,8 @@ def main() -> None:
             f"{name:<22}{middle['ours']:8.0f}{middle['jax']:8.0f}{middle['numpy']:8.0f}"
             f"   {ratio['jax']:.1f}×, {ratio['numpy']:.1f}×"
         )
-    print(f"\npeak memory of a run: {peak_memory():.0f} MB")
+    print(f"\n{compare_with_c(prepare(500)[0], rounds)}")
+    print(f"peak memory of a run: {peak_memory():.0f} MB")
 
 
 if __name__ == "__main__":
