@@ -47,39 +47,33 @@ def _rotl(x: Any, k: int) -> Any:
     return np.uint32(np.uint32(x << np.uint32(k)) | (x >> np.uint32(32 - k)))
 
 
+@njit(cache=True, inline="always")
+def _next_word(state: U32, i: Any) -> Any:
+    """Advance generator i of the (4, STREAMS) xoshiro128++ state (Blackman & Vigna)."""
+    s0, s1, s2, s3 = state[0, i], state[1, i], state[2, i], state[3, i]
+    word = np.uint32(_rotl(np.uint32(s0 + s3), 7) + s0)
+    s2 = np.uint32(s2 ^ s0)
+    s3 = np.uint32(s3 ^ s1)
+    state[0, i] = np.uint32(s0 ^ s3)
+    state[1, i] = np.uint32(s1 ^ s2)
+    state[2, i] = np.uint32(s2 ^ np.uint32(s1 << np.uint32(9)))
+    state[3, i] = _rotl(s3, 11)
+    return word
+
+
 @njit(cache=True)
 def fill_random(state: U32, out: U32, n: int) -> None:
-    """Write n random 32-bit numbers to `out` (length ≥ n rounded up to STREAMS).
-
-    state: (4, STREAMS) of xoshiro128++ (Blackman & Vigna), advanced in place.
-    """
+    """Write n random 32-bit numbers to `out` (length ≥ n rounded up to STREAMS)."""
     for block in range((n + STREAMS - 1) // STREAMS):
         at = block * STREAMS
         for i in range(STREAMS):
-            s0, s1, s2, s3 = state[0, i], state[1, i], state[2, i], state[3, i]
-            out[at + i] = np.uint32(_rotl(np.uint32(s0 + s3), 7) + s0)
-            t = np.uint32(s1 << np.uint32(9))
-            s2 = np.uint32(s2 ^ s0)
-            s3 = np.uint32(s3 ^ s1)
-            state[1, i] = np.uint32(s1 ^ s2)
-            state[0, i] = np.uint32(s0 ^ s3)
-            state[2, i] = np.uint32(s2 ^ t)
-            state[3, i] = _rotl(s3, 11)
+            out[at + i] = _next_word(state, i)
 
 
 @njit(cache=True)
 def next_random(state: U32) -> Any:
     """One random 32-bit number from the first of the generators, for loops of unknown length."""
-    s0, s1, s2, s3 = state[0, 0], state[1, 0], state[2, 0], state[3, 0]
-    result = np.uint32(_rotl(np.uint32(s0 + s3), 7) + s0)
-    t = np.uint32(s1 << np.uint32(9))
-    s2 = np.uint32(s2 ^ s0)
-    s3 = np.uint32(s3 ^ s1)
-    state[1, 0] = np.uint32(s1 ^ s2)
-    state[0, 0] = np.uint32(s0 ^ s3)
-    state[2, 0] = np.uint32(s2 ^ t)
-    state[3, 0] = _rotl(s3, 11)
-    return result
+    return _next_word(state, 0)
 
 
 @njit(cache=True)
