@@ -1,0 +1,82 @@
+"""Committed results: the tables that are shown follow from the runs that are kept."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from rollin.paper.four_rooms import SEEDS, STEPS, cells
+from rollin.report.collect import read_runs_csv
+from rollin.report.html import verdict
+from rollin.report.tables import paper_table, write_table_csv
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "four-rooms"
+
+
+@pytest.fixture(scope="module")
+def table():
+    found = paper_table(read_runs_csv(RESULTS / "runs.csv"))
+    assert found is not None
+    return found
+
+
+def test_every_cell_has_all_seeds_at_full_length(table) -> None:
+    assert table.warnings() == []
+    assert table.steps == STEPS
+    found = [c for row in table.rows.values() for c in row]
+    assert [c.cell for c in found] == cells()
+    for c in found:
+        assert [r.config.seed for r in c.ours.records] == list(range(SEEDS))
+
+
+def test_the_committed_table_follows_from_the_runs(table, tmp_path) -> None:
+    write_table_csv(tmp_path / "table.csv", table)
+    assert (tmp_path / "table.csv").read_text() == (RESULTS / "table.csv").read_text()
+
+
+def test_progress_follows_from_the_switches(table) -> None:
+    for row in table.rows.values():
+        for c in row:
+            for record in c.ours.records:
+                assert record.k == len(record.switch_steps)
+                assert record.figures["kappa"] == record.k / 16
+                assert record.switch_steps == sorted(record.switch_steps)
+
+
+def test_the_readmes_numbers_are_those_of_the_table() -> None:
+    with (RESULTS / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    readme = (ROOT / "README.md").read_text()
+    shown = re.findall(
+        r"\| (hard|easy), α = ([\d.]+) \| ([\d.]+) → \*\*([\d.]+)\*\* \| ([\d.]+) → \*\*([\d.]+)",
+        readme,
+    )
+    assert len(shown) == 4
+    for reward, alpha, *numbers in shown:
+        expected = []
+        for beta in ("0.0", "0.75"):
+            (row,) = [
+                r for r in rows if (r["reward"], r["alpha"], r["beta"]) == (reward, alpha, beta)
+            ]
+            expected += [row["published_kappa"], row["kappa"]]
+        for text, value in zip(numbers, expected, strict=True):
+            assert float(text) == pytest.approx(float(value), abs=6e-4)
+
+
+def test_the_results_pages_claims(table) -> None:
+    """The sentences of docs/results/four-rooms.md that are numbers."""
+    lines = verdict(table)
+    assert lines[0] == "Progress is within 0.05 of the published mean in 20 of 28 cells."
+    assert (
+        "above the baseline's in 18 and below it in 0 of 24 cells; published: above in 18"
+        in lines[1]
+    )
+    found = {c.cell: c.ours for row in table.rows.values() for c in row}
+    by = {(c.reward, c.alpha, c.beta): ours for c, ours in found.items()}
+    ratio = by["easy", 0.001, 0.75].final_return.mean / by["hard", 0.001, 0.75].final_return.mean
+    assert ratio == pytest.approx(10.04, abs=0.005)
+    for beta in (0.1, 0.2):
+        late = [r.figures["final_return"] > 1 for r in by["easy", 0.01, beta].records]
+        assert sum(late) == 2
