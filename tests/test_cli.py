@@ -215,6 +215,11 @@ def test_a_path_with_brackets_is_printed_as_it_is(tmp_path, capsys) -> None:
     (out / "status.json").write_text('{"state": "failed", "error": "[/x] oops"}')
     (out / "result.json").unlink()
     assert "failed: [/x] oops" in call(capsys, "list", tmp_path)[1]
+    (out / "status.json").write_text(
+        '{"state": "running", "pid": "x", "step": "y", "steps": 1, "k": 0, "K": 1, "kappa": 0, '
+        '"success": 0}'
+    )
+    assert "broken: " in call(capsys, "list", tmp_path)[1]
 
 
 def test_ctrl_c_ends_with_one_line_and_130(capsys, monkeypatch) -> None:

@@ -61,6 +61,23 @@ def test_a_killed_worker_costs_only_its_run(tmp_path) -> None:
     assert all((job.out / "result.json").exists() for job in todo[1:])
 
 
+def test_a_worker_killed_while_idle_does_not_end_the_sweep(tmp_path) -> None:
+    """A worker is killed between two jobs; only the job that was handed to it may fail."""
+    todo = [*jobs(tmp_path, 1, steps=5), *jobs(tmp_path / "more", 2, steps=400)]
+    reports: list[Report] = []
+
+    def kill_after_first(report: Report) -> None:
+        reports.append(report)
+        if report.kind == "finished" and report.job is todo[0]:
+            os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGKILL)
+            time.sleep(0.3)
+
+    failed = run_jobs(todo, 1, "", kill_after_first)
+    assert todo[0] not in failed
+    assert len(failed) <= 1  # at most the job that was handed to the dead worker
+    assert (todo[2].out / "result.json").exists()
+
+
 def test_an_interrupted_sweep_goes_on_and_repeats_nothing(tmp_path) -> None:
     out = tmp_path / "sweep"
     command = [sys.executable, "-m", "rollin", "demo", "--out", str(out), "--seeds", "2",

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 from rich.table import Table
@@ -43,9 +44,12 @@ def main(arguments: Sequence[str]) -> int:
 def describe(run: RunDirectory) -> list[str]:
     """State, step, k, κ, success, time left."""
     try:
-        status = run.status()
-    except RollinError as error:
+        return _describe(run, run.status())
+    except (RollinError, TypeError, ValueError) as error:
         return [f"broken: {error}"]
+
+
+def _describe(run: RunDirectory, status: dict[str, Any]) -> list[str]:
     if run.finished:
         status["state"] = "finished"
     state = str(status.get("state", "waiting"))

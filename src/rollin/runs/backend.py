@@ -10,7 +10,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -72,7 +72,8 @@ def run_jobs(
             for worker in pool:
                 if worker.job is None and queue:
                     worker.job = queue.popleft()
-                    worker.pipe.send(worker.job)
+                    with suppress(OSError):  # a worker that died meanwhile is noticed below
+                        worker.pipe.send(worker.job)
                     on_report(Report("started", worker.job, {}))
             busy = [worker for worker in pool if worker.job is not None]
             if not busy:

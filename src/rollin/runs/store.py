@@ -95,7 +95,7 @@ class RunDirectory:
         with (self.path / LOCK).open("a+") as file:
             try:
                 _lock_file(file.fileno())
-            except OSError as error:
+            except BlockingIOError as error:
                 file.seek(0)
                 raise RollinError(
                     f"{self.path} is being run by process {file.read().strip() or '?'}: "
@@ -136,9 +136,12 @@ def _lock_file(handle: int) -> None:
     """Take an advisory lock that ends with the process; where there is none, go without."""
     try:
         import fcntl
-    except ImportError:  # not on Windows
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):  # Windows, or a file system without locks
         return
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _difference(found: RunSpec, wanted: RunSpec) -> str:
