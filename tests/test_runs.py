@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rollin.errors import RollinError
 from rollin.runs import tabular
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.files import read_json, write_atomically
+from rollin.runs.loggers import TensorBoardLogger, proto
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
 from rollin.runs.tabular import run
@@ -61,6 +63,48 @@ def test_a_run_writes_its_directory(tmp_path) -> None:
     assert read_json(tmp_path / "a" / "status.json")["state"] == "finished"
     assert list((tmp_path / "a" / "tensorboard").iterdir())
     assert not (tmp_path / "a" / "checkpoint").exists()
+
+
+def read_events(path: Path) -> list:
+    """The records of an event file: length, its checksum, data, its checksum."""
+    data, at, events = path.read_bytes(), 0, []
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 8], "little")
+        events.append(proto.Event.FromString(data[at + 12 : at + 12 + length]))
+        at += length + 16
+    return events
+
+
+def test_tensorboard_has_the_numbers_of_the_metrics(tmp_path) -> None:
+    run(spec(steps=60), tmp_path / "a")
+    (path,) = (tmp_path / "a" / "tensorboard").iterdir()
+    kappa = {
+        event.step: value.simple_value
+        for event in read_events(path)
+        for value in event.summary.value
+        if value.tag == "kappa"
+    }
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    assert list(kappa) == metrics["step"] == [20, 40, 60]
+    np.testing.assert_allclose(list(kappa.values()), metrics["kappa"])
+
+
+def test_tensorboard_after_a_resume_and_on_a_full_disk(tmp_path) -> None:
+    logger = TensorBoardLogger(tmp_path, step=40)
+    logger.write({"step": 41, "x": 1.0})
+    records: Any = logger._writer._py_recordio_writer
+    file = records._writer
+    file.flush()
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    restart, point = read_events(path)[1:]
+    assert restart.step == 41
+    assert restart.HasField("session_log")
+    assert point.summary.value[0].simple_value == 1.0
+    with open("/dev/full", "wb", buffering=0) as full:
+        records._writer = full
+        with pytest.raises(RollinError, match="tensorboard could not be written: no space left"):
+            logger.write({"step": 42, "x": 2.0})
+    file.close()
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path) -> None:
