@@ -2,6 +2,7 @@
 
 import csv
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,27 @@ def test_the_results_pages_claims(table) -> None:
     by = {(c.reward, c.alpha, c.beta): ours for c, ours in found.items()}
     ratio = by["easy", 0.001, 0.75].final_return.mean / by["hard", 0.001, 0.75].final_return.mean
     assert ratio == pytest.approx(10.04, abs=0.005)
-    for beta in (0.1, 0.2):
-        late = [r.figures["final_return"] > 1 for r in by["easy", 0.01, beta].records]
-        assert sum(late) == 2
+    for beta, solved in ((0.1, 2), (0.2, 2), (0.3, 9), (0.5, 10), (0.75, 10), (0.9, 10)):
+        records = by["easy", 0.01, beta].records
+        assert sum(r.figures["final_return"] > 1 for r in records) == solved
+        assert max(r.switch_steps[15] for r in records) < 31_000
+    assert sum(r.figures["env_steps"] for ours in found.values() for r in ours.records) == 1.4e12
+
+
+def test_roll_in_helps_the_first_batch_on_later_contexts_only(table) -> None:
+    """Ratio of first-batch success from μ_k and from ρ at β = 0.75, median over seeds."""
+    later = []
+    for row in table.rows.values():
+        (cell,) = [c for c in row if c.cell.beta == 0.75]
+        runs = cell.ours.records
+        for k in range(max(len(r.success_mu) for r in runs)):
+            ratios = [r.success_mu[k] / r.success_rho[k] for r in runs if len(r.success_mu) > k]
+            middle = statistics.median(ratios)
+            if k < 4:
+                assert 0.98 < middle < 1.0
+            elif middle > 1:
+                later.append(middle)
+            else:
+                assert k == 4  # context 5 of the easy reward
+    assert 1.25 < min(later) < 1.35
+    assert 4.65 < max(later) < 4.75
