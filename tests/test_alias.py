@@ -8,7 +8,8 @@ from scipy import stats
 
 from rollin.errors import RollinError
 from rollin.tabular import kernels
-from rollin.tabular.tables import Stream, alias_table
+from rollin.tabular.mdp import ContextualMDP
+from rollin.tabular.tables import Dynamics, Stream, alias_table
 
 TOTAL = 1 << kernels.TOTAL_BITS
 
@@ -122,6 +123,8 @@ def test_geometric_law_starts_at_zero(go_on: float) -> None:
     assert stats.chisquare(observed, [*expected, len(draws) - expected.sum()]).pvalue > 1e-4
 
 
-def test_too_many_outcomes_are_refused() -> None:
-    with pytest.raises(RollinError, match="at most 4096 outcomes"):
-        alias_table(np.full(5000, 1 / 5000))
+def test_mdps_too_large_to_sample_are_refused() -> None:
+    S = 5000
+    mdp = ContextualMDP(np.zeros((S, 1), int), np.zeros((2, S, 1)), 0.9, np.eye(S)[0])
+    with pytest.raises(RollinError, match="at most 4096 states and actions, got S = 5000, A = 1"):
+        Dynamics.of(mdp)

@@ -11,6 +11,7 @@ from scipy import optimize
 
 from rollin.errors import RollinError
 from rollin.tabular import soft
+from rollin.tabular.complexity import log_min_probability, mismatch_ratio
 from rollin.tabular.four_rooms import four_rooms
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP
@@ -18,8 +19,6 @@ from rollin.tabular.theory import (
     analyse,
     lemma_bounds,
     lipschitz_constant,
-    log_min_probability,
-    mismatch_ratio,
     optimal_starts,
 )
 from tests.conftest import mdps, random_log_pi, random_mdp

@@ -1,6 +1,8 @@
 """Checks of numbers that come from users; each error is one sentence."""
 
+import difflib
 import math
+from collections.abc import Iterable
 
 from rollin.errors import RollinError
 
@@ -37,3 +39,9 @@ def positive(name: str, value: float) -> float:
     if not (math.isfinite(value) and value > 0):
         raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
     return float(value)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question with the nearest known name, to stand behind an error; empty if none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""

@@ -1,12 +1,12 @@
 """The command line: one module per subcommand, imported only when it is asked for."""
 
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 from rollin import __version__
+from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 
 COMMANDS = {
@@ -40,8 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rollin {__version__}")
         return 0
     name, *rest = arguments
-    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")  # small solves, one run per core
     try:
         return _command(name)(rest)
     except RollinError as error:
@@ -62,8 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(name: str) -> Callable[[Sequence[str]], int]:
     """The entry point of a subcommand."""
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise RollinError(f"Unknown command {name!r}: expected one of {', '.join(COMMANDS)}.{hint}")
+        raise RollinError(
+            f"Unknown command {name!r}: expected one of {', '.join(COMMANDS)}."
+            f"{did_you_mean(name, COMMANDS)}"
+        )
     module = "list_runs" if name == "list" else name  # a submodule `list` would hide the builtin
     return importlib.import_module(f"rollin.cli.{module}").main

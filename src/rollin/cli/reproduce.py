@@ -1,6 +1,5 @@
 """`rollin reproduce TABLE`: all cells of a table, on all cores, resumable."""
 
-import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 import tyro
 from rich.table import Table
 
-from rollin.checks import at_least
+from rollin.checks import at_least, did_you_mean
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.cli.report import make_report
@@ -42,8 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ReproduceOptions, arguments, "reproduce")
     if options.table not in TABLES:
-        near = difflib.get_close_matches(options.table, TABLES, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(options.table, TABLES)
         raise RollinError(f"Unknown table {options.table!r}: expected {', '.join(TABLES)}.{hint}")
     at_least(1, "--seeds", options.seeds)
     at_least(1, "--jobs", options.jobs)

@@ -84,10 +84,15 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def titled(title: str) -> Table:
+    """A plain table with its title on the left."""
+    return Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
 def assumptions_table(theory: Theory) -> Table:
     """Assumptions 3.1 and 3.2 and the near-optimal initialisation."""
     found = theory.assumptions
-    table = Table(title="Assumptions", title_justify="left", box=None, pad_edge=False)
+    table = titled("Assumptions")
     for title in ("assumption", "needed", "here", "holds"):
         table.add_column(title, justify="left")
     rows = (
@@ -124,12 +129,7 @@ def assumptions_table(theory: Theory) -> Table:
 def constants_table(theory: Theory) -> Table:
     """The theorem's constants on the last context, from ρ and from μ_K."""
     scratch, rolled = theory.constants[-1], theory.constants_rollin[-1]
-    table = Table(
-        title=f"Constants of the complexity theorem on ω_{theory.mdp.K}",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
+    table = titled(f"Constants of the complexity theorem on ω_{theory.mdp.K}")
     for title in ("constant", "start from ρ", "start from μ_K", "meaning"):
         table.add_column(title)
     rows: tuple[tuple[str, Any, Any, str], ...] = (
@@ -165,12 +165,7 @@ def one_sided(sign: str, value: Magnitude) -> str:
 
 def mismatch_table(theory: Theory) -> Table:
     """The mismatch ratio per context with and without roll-in, and the batch it asks for."""
-    table = Table(
-        title="Mismatch ratio ‖d_μ^{π*_k} / μ‖_∞ and phase-2 batch per context",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
+    table = titled("Mismatch ratio ‖d_μ^{π*_k} / μ‖_∞ and phase-2 batch per context")
     for title in ("k", "from ρ", "from μ_k", "roll-in is", "B_2 from ρ", "B_2 from μ_k"):
         table.add_column(title, justify="right")
     for k, (plain, rolled) in enumerate(
@@ -196,12 +191,7 @@ def compare(plain: Magnitude, rolled: Magnitude) -> str:
 
 def bounds_table(theory: Theory) -> Table:
     """Every lemma's exact value beside its bound, a row per context."""
-    table = Table(
-        title="Lemmas: exact value ≤ bound (v: vacuous, true of any policy; ✗: violated)",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-    )
+    table = titled("Lemmas: exact value ≤ bound (v: vacuous, true of any policy; ✗: violated)")
     table.add_column("k", justify="right")
     for lemma in LEMMAS:
         table.add_column(lemma, justify="right", no_wrap=True)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
+from threadpoolctl import threadpool_limits
 
 from rollin import __version__
 from rollin.paper.four_rooms import HEADLINE_BETA
@@ -207,7 +208,7 @@ def render(collection: Collection, title: str) -> tuple[str, list[Picture]]:
     table = paper_table(records)
     source = files("rollin.report").joinpath("templates/report.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    with styled():
+    with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
         drawn = pictures(records)
         svgs = [Markup(to_svg(p.figure)) for p in drawn]
     page = environment.from_string(source).render(

@@ -6,7 +6,7 @@ what the paper leaves open; `--literal` takes the printed text instead (see docs
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from rollin.checks import at_least, check_alpha, check_beta, positive
@@ -129,7 +129,3 @@ class RunSpec:
             return cls(str(value["task"]), TabularConfig(**config))
         except (KeyError, TypeError) as error:
             raise RollinError(f"config.json is not a run's configuration: {error}.") from error
-
-    def with_seed(self, seed: int) -> "RunSpec":
-        """The same run with another seed."""
-        return RunSpec(self.task, replace(self.config, seed=seed))

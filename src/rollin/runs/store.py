@@ -52,13 +52,14 @@ class RunDirectory:
         run = cls(path)
         config = path / "config.json"
         if run.exists:
-            found = RunSpec.from_json(read_json(config))
+            kept = read_json(config)
+            found = RunSpec.from_json(kept)
             if found.hash != spec.hash:
                 raise RollinError(
                     f"{path} holds another run ({_difference(found, spec)}): "
                     "use the same options to go on with it, or another --out."
                 )
-            if read_json(config).get("mdp", mdp) != mdp:
+            if kept.get("mdp", mdp) != mdp:
                 raise RollinError(
                     f"{spec.task} is no longer the MDP that {path} was begun with: "
                     "put it back, or use another --out."

@@ -1,6 +1,6 @@
 """A sweep: many runs below one directory, which goes on where it stopped."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ class Sweep:
     table: str
     out: Path
     jobs: tuple[Job, ...]
-    _fingerprints: dict[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
 
     def prepare(self, command: str) -> list[Job]:
         """Make or check the directory; returns the jobs that are not finished yet."""
@@ -39,17 +38,19 @@ class Sweep:
             make_directory(self.out)
             description: dict[str, Any] = {"table": self.table, "command": command}
             write_json(path, {**description, "versions": versions()})
-        return [job for job in self.jobs if not self._finished(job)]
+        fingerprints: dict[tuple[Any, ...], str] = {}  # many jobs share an MDP
+        return [job for job in self.jobs if not _finished(job, fingerprints)]
 
-    def _finished(self, job: Job) -> bool:
-        """Whether a job's very run is done; another in its place is refused, not overwritten."""
-        if not RunDirectory(job.out).exists:
-            return False
-        config = job.spec.config
-        key = (job.spec.task, config.reward, config.gamma, config.success)
-        if key not in self._fingerprints:
-            self._fingerprints[key] = mdp_of(job.spec).fingerprint()
-        return RunDirectory.prepare(job.out, job.spec, self._fingerprints[key], "").finished
+
+def _finished(job: Job, fingerprints: dict[tuple[Any, ...], str]) -> bool:
+    """Whether a job's very run is done; another in its place is refused, not overwritten."""
+    if not RunDirectory(job.out).exists:
+        return False
+    config = job.spec.config
+    key = (job.spec.task, config.reward, config.gamma, config.success)
+    if key not in fingerprints:
+        fingerprints[key] = mdp_of(job.spec).fingerprint()
+    return RunDirectory.prepare(job.out, job.spec, fingerprints[key], "").finished
 
 
 def find_runs(directory: Path) -> list[RunDirectory]:

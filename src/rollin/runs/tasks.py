@@ -1,10 +1,10 @@
 """From the name of a tabular task to its MDP: four-rooms, FILE.npz, or module:factory."""
 
-import difflib
 import importlib
 import sys
 from pathlib import Path
 
+from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.runs.spec import RunSpec
 from rollin.tabular.four_rooms import GAMMA, four_rooms
@@ -35,11 +35,9 @@ def load_mdp(
     elif ":" in task:
         mdp = _from_factory(task)
     else:
-        near = difflib.get_close_matches(task, TABULAR_TASKS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
         raise RollinError(
             f"Unknown task {task!r}: expected {', '.join(TABULAR_TASKS)}, a FILE.npz or "
-            f"module:factory.{hint}"
+            f"module:factory.{did_you_mean(task, TABULAR_TASKS)}"
         )
     return mdp if gamma is None else mdp.replace(gamma=gamma)
 

@@ -33,13 +33,8 @@ class Stream:
 
 
 def alias_table(probabilities: Array) -> tuple[U32, int]:
-    """Packed alias table of one distribution, and its number of bits."""
+    """Packed alias table of one distribution over at most 2^MAX_BITS outcomes, and its bits."""
     bits = bits_for(len(probabilities))
-    if bits > MAX_BITS:
-        raise RollinError(
-            f"Sampling takes at most {1 << MAX_BITS} outcomes per draw, got {len(probabilities)}: "
-            "use the exact gradient (gradient='exact') on an MDP of this size."
-        )
     table = np.empty((1, 1 << bits), np.uint32)
     alias_rows(np.asarray(probabilities, np.float64)[None], bits, table)
     return table[0], bits

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from rollin.errors import RollinError
 from rollin.tabular import soft
+from rollin.tabular.complexity import Constants, constants_of, log_epsilon0, mismatch_ratio
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.soft import SoftOptimum
@@ -80,30 +81,6 @@ class Assumptions:
 
 
 @dataclass(frozen=True)
-class Constants:
-    """Constants of Theorem A.2 for one context and one start distribution.
-
-    C_δ^0 takes c = min(π_θ0, π*) for the unknown infimum over the iterates, which is an upper
-    bound of it: C_δ^0 is then an upper bound, T_1 and B_1 are lower bounds.
-    """
-
-    D0: float
-    eps0: Magnitude
-    epsilon: Magnitude
-    sigma2: float
-    L: float
-    t0: Magnitude
-    mismatch: Magnitude
-    C_zeta: Magnitude
-    C_delta: Magnitude
-    delta_bar: Magnitude
-    T1: Magnitude
-    T2: Magnitude
-    B1: Magnitude
-    B2: Magnitude
-
-
-@dataclass(frozen=True)
 class Theory:
     """All of it: optima, start distributions, assumptions, constants, bounds."""
 
@@ -144,13 +121,6 @@ def optimal_starts(
     return starts
 
 
-def mismatch_ratio(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Magnitude:
-    """‖d_μ^π / μ‖_∞; infinite where a state is visited that μ excludes."""
-    log_d = soft.log_visitation(mdp, log_pi, log_mu)
-    visited = log_d > -math.inf
-    return Magnitude(float((log_d[visited] - log_mu[visited]).max()))
-
-
 def analyse(
     mdp: ContextualMDP,
     alpha: float,
@@ -188,11 +158,11 @@ def _analyse(
 ) -> Theory:
     optima = [soft.soft_value_iteration(mdp.task(k), alpha) for k in range(mdp.K + 1)]
     starts = optimal_starts(mdp, optima, beta, recursive=recursive)
-    log_eps0 = _log_eps0(mdp, alpha, zeta)
+    log_eps0 = log_epsilon0(mdp, alpha, zeta)
     log_eps = log_eps0 - math.log(2) if epsilon is None else math.log(epsilon)
 
     def constants(log_mu: Array, k: int) -> Constants:
-        return _constants(mdp, alpha, k, optima[k], log_mu, delta, zeta, log_eps0, log_eps)
+        return constants_of(mdp, alpha, k, optima[k], log_mu, delta, zeta, log_eps0, log_eps)
 
     return Theory(
         mdp,
@@ -262,15 +232,6 @@ def _step_lengths(mdp: ContextualMDP) -> Array:
     return np.linalg.norm(np.diff(mdp.contexts, axis=0), axis=1)
 
 
-def _log_eps0(mdp: ContextualMDP, alpha: float, zeta: float) -> float:
-    """ln ε_0 = min{2 ln(α min ρ / (6 ln 2)) + 4 [ln ζ - 1/((1-γ)α)], 0}."""
-    smallest = float(mdp.rho.min())
-    if smallest == 0:
-        return -math.inf
-    first = 2 * math.log(alpha * smallest / (6 * math.log(2)))
-    return min(first + 4 * (math.log(zeta) - 1 / ((1 - mdp.gamma) * alpha)), 0.0)
-
-
 def _assumptions(
     mdp: ContextualMDP, alpha: float, first: SoftOptimum, log_eps0: float
 ) -> Assumptions:
@@ -289,106 +250,6 @@ def _assumptions(
         Magnitude(log_eps0),
         shift,
     )
-
-
-def _constants(
-    mdp: ContextualMDP,
-    alpha: float,
-    k: int,
-    optimum: SoftOptimum,
-    log_mu: Array,
-    delta: float,
-    zeta: float,
-    log_eps0: float,
-    log_eps: float,
-) -> Constants:
-    """The constants of Theorem A.2 in log space, for trajectories that start from μ.
-
-    As in the proof of Theorem 4.1, D(θ_0) and ε_0 stay those of ρ; μ enters through the mismatch
-    ratio and its smallest entry, and so into C_ζ, C_δ^0, T_1, B_1 and B_2.
-    """
-    S, A, gamma = mdp.n_states, mdp.n_actions, mdp.gamma
-    uniform = np.full_like(optimum.log_pi, -math.log(A))
-    D0 = soft.sub_optimality(mdp.task(k), uniform, alpha, mdp.rho, optimum)
-    sigma2 = 8 / (1 - gamma) ** 2 * (1 + (alpha * math.log(A)) ** 2) / (1 - gamma**0.5) ** 2
-    L = (8 + alpha * (4 + 8 * math.log(A))) / (1 - gamma) ** 3
-    mismatch = mismatch_ratio(mdp, optimum.log_pi, log_mu)
-    if log_eps0 == -math.inf:  # the theorem needs ρ(s) > 0 everywhere
-        none = Magnitude(math.nan)
-        return Constants(
-            D0, none, none, sigma2, L, none, mismatch, none, none, none, none, none, none, none
-        )
-    log_t0 = 0.5 * (math.log(3 * sigma2 / (2 * delta)) - log_eps0)
-    common = math.log(2 * alpha / S) - mismatch.log + float(log_mu.min())
-    log_C_zeta = common + 2 * math.log(1 - zeta) + 2 * float(optimum.log_pi.min())
-    log_c = min(-math.log(A), float(optimum.log_pi.min()))
-    delta_bar = float(np.linalg.norm(log_c - optimum.log_pi))
-    radius = (1 + 1 / delta) * delta_bar
-    log_C_delta = common + 2 * log_min_probability(optimum.log_pi, radius)
-
-    # ln T_1 = 8L / (C_δ^0 ln 2) · ln(6 D / (δ ε_0)), itself kept as a logarithm
-    log_ratio = math.log(6 * D0 / delta) - log_eps0 if D0 > 0 else -math.inf
-    if log_ratio <= 0:
-        T1 = Magnitude(0.0)
-    else:
-        T1 = Magnitude.from_loglog(
-            math.log(8 * L / math.log(2)) - log_C_delta + math.log(log_ratio)
-        )
-    # T_2 = (ε_0 / (6 δ ε) - 1) t_0
-    log_excess = log_eps0 - log_eps - math.log(6 * delta)
-    if log_excess <= 0:
-        T2 = Magnitude(-math.inf)
-    else:
-        T2 = Magnitude(log_t0 + log_excess + math.log1p(-math.exp(-log_excess)))
-    first = math.log(30 * sigma2 / delta) - log_C_delta - log_eps0
-    if T1.loglog is not None:
-        B1 = max(T1, Magnitude(first))
-    elif T1.log > 0:
-        scale = 6 * math.sqrt(sigma2) / (delta_bar * L) if delta_bar > 0 else math.inf
-        B1 = Magnitude(max(first, math.log(scale) + T1.log + math.log(T1.log)))
-    else:
-        B1 = Magnitude(first)
-    log_steps = float(np.logaddexp(T2.log, log_t0))
-    log_B2 = math.log(sigma2 / (6 * delta)) - log_C_zeta - log_eps
-    log_B2 += math.log(log_steps) if log_steps > 0 else -math.inf
-    return Constants(
-        D0,
-        Magnitude(log_eps0),
-        Magnitude(log_eps),
-        sigma2,
-        L,
-        Magnitude(log_t0),
-        mismatch,
-        Magnitude(log_C_zeta),
-        Magnitude(log_C_delta),
-        Magnitude.of(delta_bar),
-        T1,
-        T2,
-        B1,
-        Magnitude(log_B2),
-    )
-
-
-def log_min_probability(log_pi: Array, radius: float, rounds: int = 100) -> float:
-    """min of log π_θ(a|s) over all θ within `radius` (ℓ2) of parameters of π, and over (s, a).
-
-    -log π_θ(a|s) is convex in θ, so that it is largest on the sphere, where the displacement is
-    parallel to its gradient p - e_a: a fixed point, reached from p = e_b of the likeliest action.
-    """
-    rarest = log_pi.argmin(1)
-    rows = np.arange(len(log_pi))
-    p = np.zeros_like(log_pi)
-    p[rows, log_pi.argmax(1)] = 1.0
-    value = log_pi[rows, rarest]
-    for _ in range(rounds):
-        direction = p.copy()
-        direction[rows, rarest] -= 1.0
-        norm = np.linalg.norm(direction, axis=1, keepdims=True)
-        theta = log_pi + radius * direction / np.where(norm > 0, norm, 1.0)
-        log_p = soft.log_softmax(theta)
-        value = np.minimum(value, log_p[rows, rarest])
-        p = np.exp(log_p)
-    return float(value.min())
 
 
 def _identity_error(mdp: ContextualMDP, alpha: float, k: int, optima: list[SoftOptimum]) -> float:
