@@ -11,7 +11,7 @@ demo: $(VENV)/core
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2
 
-lint: $(VENV)/dev $(VENV)/jax
+lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -20,7 +20,7 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/jax
+bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
 
 $(BIN)/python:
@@ -31,8 +31,8 @@ $(VENV)/core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/dev $(VENV)/jax: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$(notdir $@)]'
+$(VENV)/dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
 clean:

@@ -1,0 +1,66 @@
+"""Hyperparameters of SAC: the paper's table (appendix, "Hyperparameters used for the SAC
+algorithm") and what it leaves to the implementation it builds on, checked.
+
+The field docstrings are the help texts of the command line.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+
+from rollin.checks import at_least, positive
+from rollin.errors import RollinError
+
+
+@dataclass(frozen=True)
+class SACConfig:
+    """Options of the learner."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Sizes of the hidden layers of actor and critics."""
+    batch: int = 256
+    """Transitions per update."""
+    gamma: float = 0.99
+    """Discount γ."""
+    tau: float = 0.005
+    """Share by which the target critics follow the critics at each update."""
+    learning_rate: float = 3e-4
+    """Step size of Adam, for actor, critics and temperature."""
+    initial_temperature: float = 1.0
+    """Entropy temperature at the start; it is learned."""
+    target_entropy: float | None = None
+    """Entropy that the temperature aims at; -dim(A)/2 if not given."""
+    log_std_min: float = -10.0
+    """Lower bound of the policy's log standard deviation."""
+    log_std_max: float = 2.0
+    """Upper bound of the policy's log standard deviation."""
+    threads: int = 1
+    """Threads that share one update at the most (the CPU learner; small networks use fewer). The
+    result is the same to the bit for any number."""
+
+    def __post_init__(self) -> None:
+        if not self.hidden:
+            raise RollinError("hidden must name at least one layer, such as 256 256; got none.")
+        for size in self.hidden:
+            at_least(1, "hidden", size)
+        at_least(1, "batch", self.batch)
+        at_least(1, "threads", self.threads)
+        if self.threads > 1 and os.name != "posix":
+            raise RollinError(f"threads must be 1 on this system, got {self.threads}.")
+        for name in ("learning_rate", "initial_temperature"):
+            positive(name, getattr(self, name))
+        if not 0 <= self.gamma <= 1:
+            raise RollinError(f"gamma must lie in [0, 1], got {self.gamma}.")
+        if not 0 < self.tau <= 1:
+            raise RollinError(f"tau must lie in (0, 1], got {self.tau}.")
+        if self.target_entropy is not None and not math.isfinite(self.target_entropy):
+            raise RollinError(f"target_entropy must be finite, got {self.target_entropy}.")
+        if not -80 <= self.log_std_min < self.log_std_max <= 80:
+            raise RollinError(
+                "log_std_min must be smaller than log_std_max, both within [-80, 80]; "
+                f"got {self.log_std_min} and {self.log_std_max}."
+            )
+
+    def entropy_target(self, action_size: int) -> float:
+        """The target entropy for this many action dimensions."""
+        return -action_size / 2 if self.target_entropy is None else self.target_entropy

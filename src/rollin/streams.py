@@ -1,0 +1,66 @@
+"""Random streams of a run: one seed, independent generators by name, state that can be kept."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from rollin.errors import RollinError
+
+_LOW = (1 << 64) - 1
+
+
+class Streams:
+    """Named generators, each made from the run's seed and its name when first asked for.
+
+    A stream depends on its name and the seed alone, so that a new stream changes no other.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if seed < 0:
+            raise RollinError(f"seed must be at least 0, got {seed}.")
+        self.seed = seed
+        self._generators: dict[str, Generator] = {}
+
+    def __getitem__(self, name: str) -> Generator:
+        if name not in self._generators:
+            sequence = SeedSequence(self.seed, spawn_key=(zlib.crc32(name.encode()),))
+            self._generators[name] = Generator(PCG64(sequence))
+        return self._generators[name]
+
+    def get_state(self) -> dict[str, NDArray[np.uint64]]:
+        """The state of every stream that was used."""
+        return {name: pack_generator(g) for name, g in self._generators.items()}
+
+    def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
+        """Put every named stream back; the others start anew."""
+        self._generators.clear()
+        for name, packed in state.items():
+            unpack_generator(self[name], packed)
+
+
+def pack_generator(generator: Generator) -> NDArray[np.uint64]:
+    """A PCG64's state as six uint64: two 128-bit numbers and a kept half of a draw."""
+    state: Any = generator.bit_generator.state
+    words: list[int] = []
+    for number in (state["state"]["state"], state["state"]["inc"]):
+        words += [number >> 64, number & _LOW]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def unpack_generator(generator: Generator, packed: NDArray[np.uint64]) -> None:
+    """Put a PCG64 into a state that `pack_generator` gave."""
+    if np.shape(packed) != (6,):
+        raise RollinError(
+            f"A random stream's state is 6 numbers, got shape {np.shape(packed)}: "
+            "the checkpoint is damaged."
+        )
+    words = [int(word) for word in packed]
+    generator.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
+        "has_uint32": words[4],
+        "uinteger": words[5],
+    }
