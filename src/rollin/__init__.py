@@ -11,6 +11,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rollin.curriculum import SubOptimality, SuccessRate
     from rollin.errors import RollinError
+    from rollin.sac.config import SACConfig
+    from rollin.sac.learner import make_learner
+    from rollin.sac.relabel import relabel
+    from rollin.sac.replay import Replay, RowLayout
+    from rollin.streams import Streams
     from rollin.tabular.four_rooms import four_rooms
     from rollin.tabular.grid import Grid, Wall, grid_world
     from rollin.tabular.mdp import ContextualMDP
@@ -25,14 +30,20 @@ _HOMES = {
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
+    "Replay": "rollin.sac.replay",
     "RollinError": "rollin.errors",
+    "RowLayout": "rollin.sac.replay",
+    "SACConfig": "rollin.sac.config",
     "Solution": "rollin.tabular.solve",
+    "Streams": "rollin.streams",
     "SubOptimality": "rollin.curriculum",
     "SuccessRate": "rollin.curriculum",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
+    "make_learner": "rollin.sac.learner",
+    "relabel": "rollin.sac.relabel",
     "solve": "rollin.tabular.solve",
 }
 
@@ -43,8 +54,12 @@ __all__ = [
     "Grid",
     "NaturalPG",
     "RandomHorizonSPG",
+    "Replay",
     "RollinError",
+    "RowLayout",
+    "SACConfig",
     "Solution",
+    "Streams",
     "SubOptimality",
     "SuccessRate",
     "Wall",
@@ -52,6 +67,8 @@ __all__ = [
     "analyse",
     "four_rooms",
     "grid_world",
+    "make_learner",
+    "relabel",
     "solve",
 ]
 

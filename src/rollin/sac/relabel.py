@@ -1,0 +1,62 @@
+"""Goal relabelling in thirds (section on goal reaching; after Pitis et al., 2020).
+
+Of each batch, a third keeps its context, a third gets the outcome of a later state of the same
+episode as its context, and a third that of its own next state; rewards are computed anew.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from rollin.errors import RollinError
+from rollin.sac.network import Float
+from rollin.sac.replay import Replay, Rows
+
+ComputeReward = Callable[[Float, Float], NDArray[np.floating]]
+"""Rewards of outcomes (B, U) under contexts (B, C), shape (B,)."""
+ToContext = Callable[[Float], Float]
+"""The contexts (B, C) that outcomes (B, U) fulfil."""
+
+
+def relabel(
+    replay: Replay,
+    picked: Rows,
+    batch: Float,
+    generator: Generator,
+    compute_reward: ComputeReward,
+    to_context: ToContext = lambda outcome: outcome,
+) -> Float:
+    """Relabel a gathered batch in place: the first third original, then future, then next state.
+
+    The rows of a batch are drawn independently, so that which third a row is in is a matter of its
+    place alone. A rest of one or two rows stays original.
+    """
+    third = len(picked) // 3
+    changed = picked[len(picked) - 2 * third :]
+    sources = changed.copy()
+    # the outcome of row t is that of s_{t+1}: "later" is s_{t+1} … s_T, each equally likely
+    later = generator.integers(0, replay.rows_left(changed[:third]), endpoint=True)
+    sources[:third] += later
+    contexts = np.asarray(to_context(replay.outcomes(sources)), np.float32)
+    layout = replay.layout
+    if contexts.shape != (2 * third, layout.context):
+        raise RollinError(
+            f"Relabelling needs contexts of shape {(2 * third, layout.context)} from outcomes, "
+            f"got {contexts.shape}: give to_context, which maps outcomes to contexts."
+        )
+    rewards = np.asarray(compute_reward(replay.outcomes(changed), contexts), np.float32)
+    if rewards.shape != (2 * third,):
+        raise RollinError(
+            f"compute_reward must give {2 * third} rewards for {2 * third} outcomes, "
+            f"got shape {rewards.shape}."
+        )
+    if not np.isfinite(rewards).all():
+        raise RollinError("compute_reward gave a reward that is not a finite number.")
+    rows = batch[len(picked) - 2 * third :]
+    head = layout.action + layout.observation
+    rows[:, head : head + layout.context] = contexts
+    rows[:, -2 - layout.context : -2] = contexts
+    rows[:, -2] = rewards
+    return batch

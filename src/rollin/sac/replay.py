@@ -1,0 +1,379 @@
+"""Replay: packed float32 rows in memory, with an append-only file behind them if wanted.
+
+A row is action, observation, context, next observation, reward, flag, outcome. The flag says how
+the episode went on, so that the file alone tells where episodes end. Rows are numbered from 0 for
+the whole run; the newest `capacity` of them are held. Drawing costs the same at any fill.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from rollin.checks import at_least
+from rollin.errors import RollinError
+from rollin.sac.network import Float
+
+TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
+HEADER = 256  # bytes of JSON before the rows of a file
+WAITING_ROWS = 4096  # rows that wait in memory at the most before they go to the file
+BOX = 1 + 1e-6  # actions lie in [-1, 1], up to rounding
+
+Rows = NDArray[np.int64]
+
+_NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """Sizes of the parts of a row."""
+
+    observation: int
+    action: int
+    context: int = 0
+    outcome: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("observation", 1), ("action", 1), ("context", 0), ("outcome", 0)):
+            at_least(least, f"{name} size", getattr(self, name))
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self.action + 2 * self.observation + self.context + 2 + self.outcome
+
+    @property
+    def batch_width(self) -> int:
+        """Numbers in a row of a batch: there the context follows both observations."""
+        return self.action + 2 * (self.observation + self.context) + 2
+
+
+class Replay:
+    """Transitions of one agent."""
+
+    def __init__(self, layout: RowLayout, capacity: int, path: Path | None = None) -> None:
+        """Memory for `capacity` rows; with a path, every row also goes to that file."""
+        self.layout = layout
+        self.capacity = at_least(1, "capacity", capacity)
+        self.path = path
+        self.total = 0  # rows ever appended
+        self._episode = 0  # first row of the episode under way
+        self._filed = 0  # rows that are in the file
+        try:
+            self.rows: Float = np.empty((capacity, layout.width), np.float32)
+            # rows from each one to the last of its episode, for relabelling
+            self._left = np.empty(capacity if layout.outcome else 0, np.int32)
+        except (MemoryError, OverflowError, ValueError) as error:
+            gigabytes = capacity * layout.width * 4 / 1e9
+            raise RollinError(
+                f"A replay of {capacity:,} rows needs {gigabytes:.1f} GB, which is not there: "
+                "choose a smaller capacity."
+            ) from error
+        self._sizes = np.array(
+            [layout.action, layout.observation, layout.context, layout.outcome], np.int64
+        )
+
+    def __len__(self) -> int:
+        return min(self.total, self.capacity)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that a full replay takes."""
+        return self.rows.nbytes + self._left.nbytes
+
+    def append(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: float,
+        next_observation: ArrayLike,
+        *,
+        terminated: bool,
+        truncated: bool,
+        context: ArrayLike | None = None,
+        outcome: ArrayLike | None = None,
+    ) -> None:
+        """Add one transition; an error leaves the replay as it was."""
+        if self.path is not None and self.total - self._filed >= min(WAITING_ROWS, self.capacity):
+            self._write()
+        flag = TERMINATED if terminated else TRUNCATED if truncated else GOES_ON
+        try:
+            reward = float(reward)
+        except (TypeError, ValueError) as error:
+            raise RollinError(
+                f"Step {self.total + 1}: reward must be a real number, got {reward!r}."
+            ) from error
+        layout = self.layout
+        parts = (
+            self._vector("observation", observation, layout.observation),
+            self._vector("action", action, layout.action),
+            self._vector("context", context, layout.context),
+            self._vector("next observation", next_observation, layout.observation),
+            self._vector("outcome", outcome, layout.outcome),
+        )
+        slot = self.total % self.capacity
+        culprit = _insert(self.rows[slot], *parts, reward, flag)
+        if culprit >= 0:
+            raise self._bad_number(culprit, parts, reward)
+        self.total += 1
+        if flag != GOES_ON:
+            self._end_episode()
+
+    def end_episode(self) -> None:
+        """Say that the last row's episode is over, where a loop broke it off."""
+        if self._episode < self.total:
+            self.rows[(self.total - 1) % self.capacity, self._flag] = TRUNCATED
+            self._filed = min(self._filed, self.total - 1)  # that row goes to the file again
+            self._end_episode()
+
+    def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
+        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill."""
+        held = len(self)
+        if held == 0:
+            raise RollinError("The replay is empty: append transitions before a batch is drawn.")
+        if size > held:
+            raise RollinError(
+                f"The replay holds {held} transitions, fewer than a batch of {size}: collect more "
+                "before the first update, or choose a smaller batch."
+            )
+        ages = (
+            uniform_ages(size, held, generator)
+            if p is None
+            else geometric_ages(size, held, p, generator)
+        )
+        return self.total - 1 - ages
+
+    def gather(self, picked: Rows, out: Float) -> Float:
+        """The batch of these rows, as a learner takes it, written into `out` and returned."""
+        expected = (len(picked), self.layout.batch_width)
+        if out.shape != expected or out.dtype != np.float32:
+            raise RollinError(
+                f"A batch of {len(picked)} rows needs a float32 array of shape {expected}, "
+                f"got {out.dtype} of shape {out.shape}."
+            )
+        _gather(self.rows, picked, self._sizes, out)
+        return out
+
+    def outcomes(self, picked: Rows) -> Float:
+        """The outcomes of these rows: of the states that they lead to."""
+        return self.rows[picked % self.capacity, self.layout.width - self.layout.outcome :]
+
+    def rows_left(self, picked: Rows) -> Rows:
+        """How many rows of the same episode follow each of these, as far as it has gone."""
+        if not self.layout.outcome:
+            raise RollinError(
+                "This replay keeps no outcomes: give its layout an outcome size to relabel."
+            )
+        under_way = self.total - 1 - picked
+        return np.where(picked >= self._episode, under_way, self._left[picked % self.capacity])
+
+    # -------------------------------------------------------------- file and state
+
+    def flush(self) -> None:
+        """Bring all rows to the file and the file to the disk, so that a checkpoint may count."""
+        if self.path is not None:
+            self._write(sync=True)
+
+    def discard(self) -> None:
+        """Delete the file, when nothing will be resumed from it."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def get_state(self) -> dict[str, Any]:
+        """Counts; and the rows themselves where there is no file to find them in."""
+        self.flush()
+        state: dict[str, Any] = {"total": self.total, "episode": self._episode}
+        if self.path is None:
+            state["rows"] = self.rows[: len(self)].copy()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to a state; a file is cut back to the rows that the state counts."""
+        total, episode = int(state["total"]), int(state["episode"])
+        held = min(total, self.capacity)
+        if self.path is None:
+            rows = np.asarray(state["rows"])
+            if rows.shape != (held, self.layout.width):
+                raise RollinError(
+                    f"The replay's rows must have shape {(held, self.layout.width)}, "
+                    f"got {rows.shape}: the state belongs to another replay."
+                )
+            self.rows[:held] = rows
+        else:
+            self._read(self.path, total)
+        self.total, self._episode, self._filed = total, episode, total
+        if self.layout.outcome:
+            self._count_rows_left()
+
+    def _write(self, *, sync: bool = False) -> None:
+        assert self.path is not None
+        try:
+            new = self._filed == 0
+            with self.path.open("wb" if new else "r+b") as file:
+                if new:
+                    file.write(_header(self.layout))
+                file.seek(HEADER + self._filed * self.layout.width * 4)
+                file.truncate()  # what a failed write has left
+                numbers = np.arange(self._filed, self.total)
+                file.write(self.rows[numbers % self.capacity].tobytes())
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise RollinError(
+                f"{self.path} could not be written: {(error.strerror or str(error)).lower()}."
+            ) from error
+        self._filed = self.total
+
+    def _read(self, path: Path, total: int) -> None:
+        """The newest rows of a file that holds at least `total`; later ones are cut off."""
+        row = self.layout.width * 4
+        held = min(total, self.capacity)
+        try:
+            with path.open("r+b") as file:
+                found, wanted = file.read(HEADER), _header(self.layout)
+                if found != wanted:
+                    there = found.decode(errors="replace").strip()
+                    raise RollinError(
+                        f"{path} holds other rows than expected ({there} there, "
+                        f"{wanted.decode().strip()} expected): it belongs to another run."
+                    )
+                size = (file.seek(0, os.SEEK_END) - HEADER) // row
+                if size < total:
+                    raise RollinError(
+                        f"{path} holds {size} rows, its checkpoint counts {total}: the file was "
+                        "cut off. Delete the run directory to start anew."
+                    )
+                file.truncate(HEADER + total * row)
+                file.seek(HEADER + (total - held) * row)
+                begin = (total - held) % self.capacity
+                until_end = min(held, self.capacity - begin)
+                for part in (self.rows[begin : begin + until_end], self.rows[: held - until_end]):
+                    part[:] = np.fromfile(file, np.float32, part.size).reshape(part.shape)
+        except FileNotFoundError as error:
+            if total == 0:
+                return
+            raise RollinError(
+                f"{path} is missing, but a checkpoint counts {total} rows."
+            ) from error
+        except OSError as error:
+            raise RollinError(
+                f"{path} could not be read: {(error.strerror or str(error)).lower()}."
+            ) from error
+
+    # -------------------------------------------------------------- parts of append
+
+    @property
+    def _flag(self) -> int:
+        return self.layout.width - self.layout.outcome - 1
+
+    def _vector(self, name: str, value: ArrayLike | None, size: int) -> Float:
+        if value is None and size == 0:
+            return _NOTHING
+        array = np.asarray(value)
+        if array.shape != (size,) or array.dtype.kind not in "fiu":
+            raise RollinError(
+                f"Step {self.total + 1}: {name} must hold {size} real numbers in one dimension, "
+                f"got {array.dtype} of shape {array.shape}."
+            )
+        return array.astype(np.float32, copy=False)
+
+    def _bad_number(self, culprit: int, parts: tuple[Float, ...], reward: float) -> RollinError:
+        """The error for a number, as `_insert` counts it."""
+        names = ("observation", "action", "context", "next observation", "outcome")
+        for name, part in zip(names, parts, strict=True):
+            if culprit < len(part):
+                value = part[culprit]
+                where = f"Step {self.total + 1}: {name}[{culprit}] is {value}"
+                if name == "action" and np.isfinite(value):
+                    return RollinError(
+                        f"{where}, outside [-1, 1]: actions are stored as the policy gives them, "
+                        "before they are scaled to the environment's box."
+                    )
+                return RollinError(f"{where}; only finite numbers can be learned from.")
+            culprit -= len(part)
+        return RollinError(
+            f"Step {self.total + 1}: reward is {reward}; only finite numbers can be learned from."
+        )
+
+    def _end_episode(self) -> None:
+        if self.layout.outcome:
+            first = max(self._episode, self.total - self.capacity)
+            numbers = np.arange(first, self.total)
+            self._left[numbers % self.capacity] = self.total - 1 - numbers
+        self._episode = self.total
+
+    def _count_rows_left(self) -> None:
+        """Find episode ends again from the flags."""
+        numbers = np.arange(max(0, self.total - self.capacity), min(self._episode, self.total))
+        slots = numbers % self.capacity
+        ends = numbers[self.rows[slots, self._flag] != GOES_ON]
+        self._left[slots] = ends[np.searchsorted(ends, numbers)] - numbers
+
+
+def uniform_ages(size: int, held: int, generator: Generator) -> Rows:
+    """Ages of rows, each equally likely; age 0 is the newest."""
+    return generator.integers(0, held, size)
+
+
+def geometric_ages(size: int, held: int, p: float, generator: Generator) -> Rows:
+    """Ages with P(age = a) ∝ p (1 - p)^a for a < held, by inversion of the truncated law."""
+    if not 0 < p < 1:
+        raise RollinError(f"p of geometric sampling must lie in (0, 1), got {p}.")
+    decay = np.log1p(-p)
+    inside = -np.expm1(held * decay)  # P(age < held) before truncation
+    ages = np.floor(np.log1p(-generator.random(size) * inside) / decay)
+    return np.minimum(ages, held - 1).astype(np.int64)
+
+
+def _header(layout: RowLayout) -> bytes:
+    text = json.dumps({"format": "rollin-replay-1", "dtype": "<f4", **asdict(layout)})
+    return text.ljust(HEADER - 1).encode() + b"\n"
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _insert(row, observation, action, context, following, outcome, reward, flag):
+    """Write a row; or write nothing and return the first number that is not allowed.
+
+    It is counted through the parts in their order here, the reward last. -1: all is well.
+    """
+    checked = 0
+    for part in (observation, action, context, following, outcome):
+        for x in part:
+            if not np.isfinite(x):
+                return checked
+            checked += 1
+    for i in range(len(action)):
+        if abs(action[i]) > BOX:
+            return len(observation) + i
+    if not np.isfinite(np.float32(reward)):
+        return checked
+    i = 0
+    for part in (action, observation, context, following):
+        row[i : i + len(part)] = part
+        i += len(part)
+    row[i], row[i + 1] = reward, flag
+    row[i + 2 :] = outcome
+    return -1
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _gather(rows, picked, sizes, out):
+    """Rows of a batch: action, observation, context, next observation, context, reward, mask."""
+    a, o, c = sizes[0], sizes[1], sizes[2]
+    capacity = rows.shape[0]
+    for b in range(len(picked)):
+        row, to = rows[picked[b] % capacity], out[b]
+        head = a + o + c
+        for i in range(head + o):
+            to[i] = row[i]
+        for i in range(c):
+            to[head + o + i] = row[a + o + i]
+        to[head + o + c] = row[head + o]
+        to[head + o + c + 1] = min(row[head + o + 1], np.float32(1))
