@@ -17,6 +17,7 @@ from tests.conftest import random_mdp
 
 CLI = Path(rollin.__file__).parent / "cli"
 SPEC = CLI.parent / "runs" / "spec.py"
+SAC = CLI.parent / "sac" / "config.py"
 
 
 def call(capsys, *arguments: object) -> tuple[int, str, str]:
@@ -42,14 +43,17 @@ def test_every_command_has_help(command: str, capsys) -> None:
     assert f"usage: rollin {command}" in out
 
 
-@pytest.mark.parametrize("path", [*CLI.glob("[a-z]*.py"), SPEC], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*CLI.glob("[a-z]*.py"), SPEC, SAC], ids=lambda path: path.stem)
 def test_every_option_has_a_help_text(path: Path) -> None:
     """A field of an options class is followed by the docstring that becomes its help."""
     for node in ast.walk(ast.parse(path.read_text())):
         if not (isinstance(node, ast.ClassDef) and node.name.endswith(("Options", "Config"))):
             continue
         for here, after in itertools.pairwise([*node.body, ast.Pass()]):
-            if isinstance(here, ast.AnnAssign) and ast.unparse(here.annotation) != "TabularConfig":
+            if not isinstance(here, ast.AnnAssign):
+                continue
+            kind = ast.unparse(here.annotation)
+            if not kind.endswith("Config") and not kind.startswith("ClassVar"):
                 documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
                 assert documented, f"{node.name}.{ast.unparse(here.target)}"
 

@@ -13,7 +13,7 @@ from rollin.report.collect import collect, read_runs_csv, write_runs_csv
 from rollin.report.html import verdict, write_report
 from rollin.report.statistics import outcomes, summarise
 from rollin.report.tables import group_runs, paper_table
-from rollin.runs.tabular import run
+from rollin.runs.driver import run
 
 
 def test_mean_and_standard_error_by_hand() -> None:

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from rollin.errors import RollinError
-from rollin.runs import tabular
+from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from rollin.runs.driver import run
 from rollin.runs.files import read_json, write_atomically
 from rollin.runs.loggers import TensorBoardLogger, proto
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.spec import RunSpec, TabularConfig, spec_from_json
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
-from rollin.runs.tabular import run
 from rollin.runs.tasks import load_mdp
 
 TIMES = ("seconds",)
@@ -135,7 +135,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
 def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options) -> None:
     whole = spec(steps=240, threshold=0.3, **options)
     run(whole, tmp_path / "whole")
-    monkeypatch.setattr(tabular, "STATUS_SECONDS", -1.0)  # ask after every step
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
     stops = iter([17, 18, 90, 201])
     for stop in stops:
         finished = run(
@@ -154,10 +154,10 @@ def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, op
 
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path) -> None:
     script = (
-        "import sys; from pathlib import Path; from rollin.runs import tabular;"
+        "import sys; from pathlib import Path; from rollin.runs import driver;"
         "from tests.test_runs import spec;"
-        "tabular.CHECKPOINT_SECONDS = 0.0; tabular.STATUS_SECONDS = 0.05;"
-        "tabular.run(spec(steps=1500), Path(sys.argv[1]))"
+        "driver.CHECKPOINT_SECONDS = 0.0; driver.STATUS_SECONDS = 0.05;"
+        "driver.run(spec(steps=1500), Path(sys.argv[1]))"
     )
     run(spec(steps=1500), tmp_path / "whole")
     out = tmp_path / "parts"
@@ -254,7 +254,7 @@ def test_a_changed_mdp_under_the_same_name_is_refused(tmp_path) -> None:
     run(own, tmp_path / "out")
     assert run(own, tmp_path / "out")
     random_mdp(1).save(task)
-    with pytest.raises(RollinError, match="no longer the MDP"):
+    with pytest.raises(RollinError, match="no longer the task"):
         run(own, tmp_path / "out")
 
 
@@ -334,10 +334,12 @@ def test_literal_takes_the_printed_reading() -> None:
 
 def test_specs_round_trip_and_hash_stably() -> None:
     one = spec(beta=0.3)
-    assert RunSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert spec_from_json(json.loads(json.dumps(one.to_json()))) == one
     assert one.hash == spec(beta=0.3).hash != spec(beta=0.4).hash
     with pytest.raises(RollinError, match="unknown options: colour"):
-        RunSpec.from_json({"task": "four-rooms", "config": {"colour": 1}})
+        spec_from_json({"engine": "tabular", "task": "four-rooms", "config": {"colour": 1}})
+    with pytest.raises(RollinError, match="unknown engine: quantum"):
+        spec_from_json({"engine": "quantum", "task": "four-rooms", "config": {}})
 
 
 def test_a_sampled_roll_in_counts_its_steps(tmp_path) -> None:

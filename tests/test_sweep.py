@@ -29,7 +29,7 @@ def test_jobs_run_in_parallel_and_equal_single_runs(tmp_path) -> None:
     assert sorted(kinds) == sorted(
         (kind, job.name) for job in todo for kind in ("started", "finished")
     )
-    from rollin.runs.tabular import run
+    from rollin.runs.driver import run
 
     run(todo[1].spec, tmp_path / "alone", "cmd")
     assert_same_run(tmp_path / "alone", todo[1].out)

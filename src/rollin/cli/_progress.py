@@ -1,7 +1,7 @@
 """Live progress of one or many runs: a table on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,11 @@ def duration(seconds: float | None) -> str:
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def figure_titles(statuses: Iterable[dict[str, Any]]) -> list[str]:
+    """Titles of the figures that some runs' statuses show, in their order."""
+    return list(dict.fromkeys(title for s in statuses for title in s.get("figures", {})))
 
 
 class SweepProgress:
@@ -63,10 +68,10 @@ class SweepProgress:
         now = time.monotonic()
         if now - self._spoken.setdefault(name, now) > LINE_SECONDS:
             self._spoken[name] = now
+            figures = " ".join(f"{title} {text}" for title, text in status["figures"].items())
             self._say(
-                f"{name} step {status['step']}/{status['steps']} k {status['k']}/{status['K']} "
-                f"success {status['success']:.2f} {status['steps_per_second']:.0f} steps/s "
-                f"{duration(status['eta_seconds'])} left"
+                f"{name} step {status['step']}/{status['steps']} {figures} "
+                f"{status['steps_per_second']:.0f} steps/s {duration(status['eta_seconds'])} left"
             )
 
     def _say(self, line: str) -> None:
@@ -92,7 +97,8 @@ class SweepProgress:
 
     def __rich__(self) -> Group:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for title in ("run", "step", "", "k", "κ", "success", "steps/s", "left"):
+        titles = figure_titles(self.running.values())
+        for title in ("run", "step", "", *titles, "steps/s", "left"):
             table.add_column(title, justify="left" if title in ("run", "") else "right")
         for name, status in sorted(self.running.items()):
             if not status:
@@ -102,9 +108,7 @@ class SweepProgress:
                 Text(name),
                 f"{status['step']:,}",
                 ProgressBar(total=status["steps"], completed=status["step"], width=20),
-                f"{status['k']}/{status['K']}",
-                f"{status['kappa']:.3f}",
-                f"{status['success']:.2f}",
+                *(status["figures"].get(title, "") for title in titles),
                 f"{status['steps_per_second']:,.0f}",
                 duration(status["eta_seconds"]),
             )

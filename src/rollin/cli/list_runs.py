@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.cli._common import make_console, parse
-from rollin.cli._progress import duration
+from rollin.cli._progress import duration, figure_titles
 from rollin.errors import RollinError
 from rollin.runs.store import RunDirectory
 from rollin.runs.sweep import find_runs
@@ -31,41 +31,41 @@ def main(arguments: Sequence[str]) -> int:
     runs = find_runs(options.directory)
     if not runs:
         raise RollinError(f"No runs below {options.directory}.")
+    rows = [(run, *describe(run)) for run in runs]
+    titles = figure_titles(status for _, _, status in rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("run", "state", "step", "k", "κ", "success", "left"):
+    for title in ("run", "state", "step", *titles, "left"):
         table.add_column(title, justify="left" if title in ("run", "state") else "right")
-    for run in runs:
-        name = Text(str(run.path.relative_to(options.directory)))
-        table.add_row(name, *(Text(cell) for cell in describe(run)))
+    for run, state, status in rows:
+        cells = [str(run.path.relative_to(options.directory)), state]
+        if "figures" in status:
+            left = duration(status.get("eta_seconds")) if state == "running" else "–"
+            figures = [str(status["figures"].get(title, "")) for title in titles]
+            cells += [f"{status['step']:,}/{status['steps']:,}", *figures, left]
+        table.add_row(*(Text(cell) for cell in cells))
     make_console(160).print(table)
     return 0
 
 
-def describe(run: RunDirectory) -> list[str]:
-    """State, step, k, κ, success, time left."""
+def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
+    """A run's state in words, and its last status if that can be shown."""
     try:
         return _describe(run, run.status())
     except (RollinError, TypeError, ValueError) as error:
-        return [f"broken: {error}"]
+        return f"broken: {error}", {}
 
 
-def _describe(run: RunDirectory, status: dict[str, Any]) -> list[str]:
+def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if run.finished:
         status["state"] = "finished"
     state = str(status.get("state", "waiting"))
     if state == "running" and not _alive(int(status.get("pid", 0))):
         state = "killed"
-    if not {"step", "steps", "k", "K", "kappa", "success"} <= status.keys():
-        return [f"{state}: {status['error']}" if "error" in status else state]
-    left = duration(status.get("eta_seconds")) if state == "running" else "–"
-    return [
-        state,
-        f"{status['step']:,}/{status['steps']:,}",
-        f"{status['k']}/{status['K']}",
-        f"{status['kappa']:.3f}",
-        f"{status['success']:.2f}",
-        left,
-    ]
+    if not {"step", "steps", "figures"} <= status.keys():
+        return (f"{state}: {status['error']}" if "error" in status else state), {}
+    if not (isinstance(status["figures"], dict) and isinstance(status["step"], int)):
+        raise TypeError("status.json holds other values than expected")
+    return state, status
 
 
 def _alive(pid: int) -> bool:

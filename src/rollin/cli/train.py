@@ -1,42 +1,71 @@
-"""`rollin train TASK`: one run."""
+"""`rollin train TASK`: one run. What options there are depends on the task's engine."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from rollin.cli._common import make_console, parse, stop_on_signal, typed_command
 from rollin.cli._progress import SweepProgress, live
 from rollin.runs.backend import Job, Report
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.driver import run
+from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
 from rollin.runs.store import RunDirectory
-from rollin.runs.tabular import run
+
+GYMNASIUM_ID = re.compile(r"([\w.-]+:)?([\w-]+/)*[\w.-]+-v\d+")  # [module:][namespace/]name-vN
+
+Out = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """One run of a task. Interrupted, it goes on where it stopped when started again."""
+    """One run of a task. Interrupted, it goes on where it stopped when started again.
+
+    Below are the options of tabular tasks; those of plain SAC on a Gymnasium environment are
+    listed by, for example, rollin train Hopper-v5 --help.
+    """
 
     task: tyro.conf.Positional[str]
-    """four-rooms, a FILE.npz with an MDP of yours, or module:factory that returns one."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """four-rooms, a FILE.npz with an MDP of yours, module:factory that returns one, or the id of
+    a Gymnasium environment."""
+    out: Out = None
     """Run directory; runs/TASK-HASH if not given."""
     config: TabularConfig = field(default_factory=TabularConfig)
 
 
+@dataclass(frozen=True)
+class TrainSACOptions:
+    """One run of plain SAC, without a curriculum, on a Gymnasium environment.
+
+    Interrupted, it goes on where it stopped when started again.
+    """
+
+    task: tyro.conf.Positional[str]
+    """Id of a Gymnasium environment with real observations and bounded real actions."""
+    out: Out = None
+    """Run directory; runs/TASK-HASH if not given."""
+    config: SACRunConfig = field(default_factory=SACRunConfig)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
-    options = parse(TrainOptions, arguments, "train")
-    spec = RunSpec(options.task, options.config)
+    # --out is the only option whose value may look like an id
+    words = [w for before, w in pairwise(["", *arguments]) if before != "--out"]
+    gymnasium = any(GYMNASIUM_ID.fullmatch(word) for word in words)
+    kind: type[Any] = TrainSACOptions if gymnasium else TrainOptions
+    options = parse(kind, arguments, "train")
+    spec: RunSpec[Any] = RunSpec(options.task, options.config)
     name = Path(options.task).name.removesuffix(".npz").replace(":", ".")
     out = options.out or Path("runs") / f"{name}-{spec.hash}"
     return run_with_progress(spec, out, typed_command("train", arguments))
 
 
-def run_with_progress(spec: RunSpec, out: Path, command: str) -> int:
+def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
     """Run or go on, with live progress; say how it ended."""
     console = make_console()
     job = Job(str(out), spec, out)
@@ -57,10 +86,20 @@ def run_with_progress(spec: RunSpec, out: Path, command: str) -> int:
     if was_finished:
         console.print(f"{out} is already finished.", soft_wrap=True)
     result = RunDirectory.open(out).result()
-    console.print(
+    console.print(f"{summary(spec, result)}: {out / 'result.json'}", soft_wrap=True)
+    return 0
+
+
+def summary(spec: RunSpec[Any], result: dict[str, Any]) -> str:
+    """How a run ended, in a line."""
+    if spec.config.engine == "sac":
+        return (
+            f"return {result['eval_return']:.1f} (mean of {spec.config.eval_episodes} "
+            f"deterministic episodes) after {result['env_steps']:,} environment steps in "
+            f"{result['seconds']:.1f} s"
+        )
+    return (
         f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}), "
         f"final return {result['final_return']:.4g} after {result['gradient_steps']:,} gradient "
-        f"steps in {result['seconds']:.1f} s: {out / 'result.json'}",
-        soft_wrap=True,
+        f"steps in {result['seconds']:.1f} s"
     )
-    return 0

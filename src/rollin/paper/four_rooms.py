@@ -92,7 +92,7 @@ class Cell:
         """Its directory name."""
         return f"reward={self.reward},alpha={self.alpha:g},beta={self.beta:g}"
 
-    def spec(self, seed: int, steps: int = STEPS) -> RunSpec:
+    def spec(self, seed: int, steps: int = STEPS) -> RunSpec[TabularConfig]:
         """The run of one seed."""
         reward = "hard" if self.reward == "hard" else "easy"
         config = TabularConfig(

@@ -39,7 +39,7 @@ LISTS = ("switch_steps", "success_rho", "success_mu", "curve_steps", "curve_retu
 class RunRecord:
     """A finished run, as far as tables and curves need it."""
 
-    spec: RunSpec
+    spec: RunSpec[TabularConfig]
     figures: dict[str, float]
     switch_steps: list[float]
     success_rho: list[float]
@@ -116,6 +116,8 @@ def _note_origin(found: Collection, run: RunDirectory) -> None:
 
 def _read_run(run: RunDirectory) -> RunRecord:
     result, spec = run.result(), run.spec()
+    if spec.config.engine != "tabular":
+        raise RollinError(f"a run of {spec.task}: reports are made of tabular runs")
     metrics = read_metrics(run.path / "metrics.csv")
     steps, returns = metrics["step"], metrics["return_horizon"]
     if not steps:

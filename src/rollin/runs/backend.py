@@ -31,7 +31,7 @@ class Job:
     """A spec and the directory it runs in."""
 
     name: str
-    spec: RunSpec
+    spec: RunSpec[Any]
     out: Path
 
 
@@ -160,7 +160,7 @@ def _shut_down(pool: list[_Worker], on_report: OnReport) -> None:
 
 def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
     """A worker: take jobs from the pipe until it closes or SIGTERM comes."""
-    from rollin.runs.tabular import run
+    from rollin.runs.driver import run
 
     stop = False
 

@@ -1,4 +1,4 @@
-"""What a tabular run is: a frozen set of options, checked, with a stable hash.
+"""What a run is: a task and a frozen set of options, checked, with a stable hash.
 
 The field docstrings are the help texts of the command line. Defaults marked "ours" are readings of
 what the paper leaves open; `--literal` takes the printed text instead (see docs/choices.md).
@@ -6,12 +6,14 @@ what the paper leaves open; `--literal` takes the printed text instead (see docs
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from rollin.checks import at_least, check_alpha, check_beta, positive
 from rollin.curriculum import SuccessRate
 from rollin.errors import RollinError
+from rollin.sac.config import SACConfig
+from rollin.sac.learner import LearnerName
 
 Algorithm = Literal["batch-spg", "pg", "spg", "two-phase-spg", "npg"]
 
@@ -19,6 +21,8 @@ Algorithm = Literal["batch-spg", "pg", "spg", "two-phase-spg", "npg"]
 @dataclass(frozen=True)
 class TabularConfig:
     """Options of one tabular run."""
+
+    engine: ClassVar[str] = "tabular"
 
     reward: Literal["easy", "hard"] = "easy"
     """Reward of four rooms: easy 0.9^D within 5 steps of the goal, hard 0.5^D within 4."""
@@ -100,11 +104,68 @@ def _flag(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class SACRunConfig:
+    """Options of one run of plain SAC on a Gymnasium environment."""
+
+    engine: ClassVar[str] = "sac"
+
+    learner: LearnerName = "cpu"
+    """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
+    steps: int = 1_000_000
+    """Environment steps."""
+    seed: int = 0
+    """Seed of all random streams of the run."""
+    warmup: int = 10_000
+    """Uniformly random steps before the first update."""
+    capacity: int | None = None
+    """Newest transitions that the replay holds; all of the run if not given."""
+    sampling: Literal["uniform", "geometric"] = "uniform"
+    """How a batch is drawn: every transition alike, or recent ones more often."""
+    p: float = 1e-5
+    """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
+    log_every: int = 5_000
+    """Steps between two rows of metrics.csv, each with an evaluation."""
+    eval_episodes: int = 10
+    """Deterministic episodes per evaluation."""
+    keep_replay: bool = False
+    """Whether the file of all transitions stays when the run has finished."""
+    sac: SACConfig = field(default_factory=SACConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "log_every", "eval_episodes"):
+            at_least(1, _flag(name), getattr(self, name))
+        at_least(0, "--seed", self.seed)
+        if self.learner not in ("cpu", "jax"):
+            raise RollinError(f"--learner must be cpu or jax, got {self.learner!r}.")
+        if self.sampling not in ("uniform", "geometric"):
+            raise RollinError(f"--sampling must be uniform or geometric, got {self.sampling!r}.")
+        if self.steps <= self.warmup:
+            raise RollinError(
+                f"--steps must be more than --warmup ({self.warmup}), got {self.steps}: learning "
+                "begins after the random steps."
+            )
+        if self.warmup < self.sac.batch:
+            raise RollinError(
+                f"--warmup must be at least --batch ({self.sac.batch}), got {self.warmup}: the "
+                "first update draws its batch from the random steps."
+            )
+        if self.capacity is not None:
+            at_least(self.sac.batch, "--capacity", self.capacity)
+        if not 0 < self.p < 1:
+            raise RollinError(f"--p must lie in (0, 1), got {self.p}.")
+
+
+ENGINES: dict[str, type[Any]] = {c.engine: c for c in (TabularConfig, SACRunConfig)}
+
+Config = TypeVar("Config", TabularConfig, SACRunConfig)
+
+
+@dataclass(frozen=True)
+class RunSpec(Generic[Config]):
     """A task and its options: the same spec is the same run."""
 
     task: str
-    config: TabularConfig
+    config: Config
 
     @property
     def hash(self) -> str:
@@ -114,18 +175,29 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as in config.json."""
-        return {"engine": "tabular", "task": self.task, "config": asdict(self.config)}
+        return {"engine": self.config.engine, "task": self.task, "config": asdict(self.config)}
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "RunSpec":
-        """Read what `to_json` gave."""
-        known = {f.name for f in fields(TabularConfig)}
-        try:
-            config = dict(value["config"])
-            if unknown := config.keys() - known:
-                raise RollinError(
-                    f"config.json holds unknown options: {', '.join(sorted(unknown))}."
-                )
-            return cls(str(value["task"]), TabularConfig(**config))
-        except (KeyError, TypeError) as error:
-            raise RollinError(f"config.json is not a run's configuration: {error}.") from error
+
+def spec_from_json(value: dict[str, Any]) -> RunSpec[Any]:
+    """Read what `RunSpec.to_json` gave."""
+    try:
+        engine = ENGINES.get(value["engine"])
+        if engine is None:
+            raise RollinError(f"config.json names an unknown engine: {value['engine']}.")
+        return RunSpec(str(value["task"]), _config(engine, value["config"]))
+    except (KeyError, TypeError) as error:
+        raise RollinError(f"config.json is not a run's configuration: {error}.") from error
+
+
+def _config(kind: type[Any], values: dict[str, Any]) -> Any:
+    if not isinstance(values, dict):
+        raise TypeError(f"options expected, got {values!r}")
+    known = {f.name for f in fields(kind)}
+    if unknown := values.keys() - known:
+        raise RollinError(f"config.json holds unknown options: {', '.join(sorted(unknown))}.")
+    values = dict(values)
+    if "sac" in values:
+        values["sac"] = _config(SACConfig, values["sac"])
+    if "hidden" in values:
+        values["hidden"] = tuple(values["hidden"])
+    return kind(**values)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.runs.files import is_occupied, make_directory, read_json, reason, write_json
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunSpec, spec_from_json
 from rollin.runs.versions import versions
 
 LOCK = ".lock"
@@ -44,24 +44,24 @@ class RunDirectory:
         return (self.path / "result.json").exists()
 
     @classmethod
-    def prepare(cls, path: Path, spec: RunSpec, mdp: str, command: str) -> "RunDirectory":
+    def prepare(cls, path: Path, spec: RunSpec[Any], task: str, command: str) -> "RunDirectory":
         """Open a directory for a run: new, or holding the same one; anything else is refused.
 
-        mdp: fingerprint of the task's MDP, which may change while its name stays.
+        task: fingerprint of the task itself, which may change while its name stays.
         """
         run = cls(path)
         config = path / "config.json"
         if run.exists:
             kept = read_json(config)
-            found = RunSpec.from_json(kept)
+            found = spec_from_json(kept)
             if found.hash != spec.hash:
                 raise RollinError(
                     f"{path} holds another run ({_difference(found, spec)}): "
                     "use the same options to go on with it, or another --out."
                 )
-            if kept.get("mdp", mdp) != mdp:
+            if kept.get("fingerprint", task) != task:
                 raise RollinError(
-                    f"{spec.task} is no longer the MDP that {path} was begun with: "
+                    f"{spec.task} is no longer the task that {path} was begun with: "
                     "put it back, or use another --out."
                 )
             return run
@@ -75,7 +75,7 @@ class RunDirectory:
             {
                 **spec.to_json(),
                 "spec_hash": spec.hash,
-                "mdp": mdp,
+                "fingerprint": task,
                 "versions": versions(),
                 "command": command,
             },
@@ -107,9 +107,9 @@ class RunDirectory:
             file.flush()
             yield
 
-    def spec(self) -> RunSpec:
+    def spec(self) -> RunSpec[Any]:
         """What the run is."""
-        return RunSpec.from_json(read_json(self.path / "config.json"))
+        return spec_from_json(read_json(self.path / "config.json"))
 
     def result(self) -> dict[str, Any]:
         """The final figures."""
@@ -145,16 +145,27 @@ def _lock_file(handle: int) -> None:
         return
 
 
-def _difference(found: RunSpec, wanted: RunSpec) -> str:
+def _difference(found: RunSpec[Any], wanted: RunSpec[Any]) -> str:
     old, new = found.to_json(), wanted.to_json()
+    if old["engine"] != new["engine"]:
+        return f"engine {old['engine']} there, {new['engine']} asked for"
     if old["task"] != new["task"]:
         return f"task {old['task']} there, {new['task']} asked for"
+    before, after = _flat(old["config"]), _flat(new["config"])
     changed = [
-        f"{name} {old['config'][name]} there, {value} asked for"
-        for name, value in new["config"].items()
-        if old["config"].get(name) != value
+        f"{name} {before.get(name)} there, {value} asked for"
+        for name, value in after.items()
+        if before.get(name) != value
     ]
     return "; ".join(changed[:3])
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Options of a part beside those of the whole, as on the command line."""
+    plain = {n: v for n, v in config.items() if not isinstance(v, dict)}
+    for part in config.values():
+        plain |= part if isinstance(part, dict) else {}
+    return plain
 
 
 class MetricsWriter:

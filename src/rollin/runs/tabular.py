@@ -4,10 +4,7 @@ Killed at any moment and started again, a run ends in the same metrics, paramete
 that was never interrupted (same machine, versions and threads).
 """
 
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +12,12 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.curriculum import SuccessRate
-from rollin.runs.checkpoint import Checkpoint, read_checkpoint, remove_checkpoint, write_checkpoint
-from rollin.runs.files import remove_temporaries, write_atomically
+from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from rollin.runs.driver import Driver, Pace
+from rollin.runs.files import write_atomically
 from rollin.runs.loggers import TensorBoardLogger
 from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.store import MetricsWriter, RunDirectory
+from rollin.runs.store import RunDirectory
 from rollin.runs.tasks import mdp_of
 from rollin.runs.versions import versions
 from rollin.tabular import soft
@@ -49,10 +47,6 @@ COLUMNS = (
     "env_steps",
     "rollin_steps",
 )
-CHECKPOINT_SECONDS = 20.0
-STATUS_SECONDS = 1.0
-
-OnStatus = Callable[[dict[str, Any]], None]
 
 
 def make_learner(mdp: ContextualMDP, config: TabularConfig) -> Learner:
@@ -99,65 +93,32 @@ class Counters:
     last_success: float = 0.0
 
 
-@dataclass
-class TabularRun:
+class TabularRun(Driver[TabularConfig]):
     """One run: its MDP, learner, place in the curriculum and counters."""
 
-    spec: RunSpec
-    directory: RunDirectory
-    counters: Counters = field(default_factory=Counters)
+    columns = COLUMNS
 
-    def __post_init__(self) -> None:
+    def __init__(self, spec: RunSpec[TabularConfig], directory: RunDirectory) -> None:
+        super().__init__(spec, directory)
+        self.counters = Counters()
         self.mdp = mdp_of(self.spec)
         self.learner = make_learner(self.mdp, self.config)
         self.state = RollinState.initial(self.mdp)
-        self.metrics = MetricsWriter(self.directory.path / "metrics.csv", COLUMNS)
 
     @property
-    def config(self) -> TabularConfig:
-        """The run's options."""
-        return self.spec.config
+    def step(self) -> int:
+        """Gradient steps so far."""
+        return self.state.step
 
-    def execute(
-        self,
-        on_status: OnStatus = lambda status: None,
-        should_stop: Callable[[], bool] = lambda: False,
-    ) -> bool:
-        """Run to the end, or until `should_stop`; returns whether it finished."""
-        with threadpool_limits(1):
-            try:
-                return self._execute(on_status, should_stop)
-            except KeyboardInterrupt:
-                self.directory.write_status("interrupted", **self._status(0.0))
-                raise
-            except BaseException as error:
-                self.directory.write_status("failed", error=str(error) or type(error).__name__)
-                raise
+    def fingerprint(self) -> str:
+        """Of the MDP."""
+        return self.mdp.fingerprint()
 
-    def _execute(self, on_status: OnStatus, should_stop: Callable[[], bool]) -> bool:
-        for directory in (self.directory.path, self.directory.checkpoint):
-            remove_temporaries(directory)
-        self._restore()
-        board = TensorBoardLogger(self.directory.path, self.state.step)
-        try:
-            finished = self._loop(board, on_status, should_stop)
-        finally:
-            board.close()
-        if finished:
-            self._finish()
-        else:
-            self.directory.write_status("interrupted", **self._status(0.0))
-        return finished
-
-    def _loop(
-        self, board: TensorBoardLogger, on_status: OnStatus, should_stop: Callable[[], bool]
-    ) -> bool:
+    def loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
         """Consume the algorithm's events until the last step or a stop; True at the last step."""
         config = self.config
-        began, spent_before = time.perf_counter(), self.counters.seconds
-        last_status, last_checkpoint = -np.inf, began
-        warm: tuple[int, float] | None = None  # after the first step, which may compile kernels
-        loop = rollin(
+        spent_before = self.counters.seconds
+        events = rollin(
             self.mdp,
             self.learner,
             config.beta,
@@ -166,28 +127,18 @@ class TabularRun:
             recursive=config.mu == "recursive",
             sampled=config.rollin == "sampled",
         )
-        stopped = False
-        while self.state.step < config.steps and not stopped:
-            event = next(loop)
-            self._count(event.k, event.info)
-            if event.step % config.log_every == 0 or event.step == config.steps:
-                row = self._row()
-                self.metrics.write(row)
-                board.write(row)
-            now = time.perf_counter()
-            self.counters.seconds = spent_before + now - began
-            warm = warm or (event.step, now)
-            if now - last_status > STATUS_SECONDS:
-                last_status = now
-                rate = (event.step - warm[0]) / (now - warm[1]) if now > warm[1] else 0.0
-                status = self._status(rate)
-                self.directory.write_status("running", **status)
-                on_status(status)
-                stopped = should_stop()
-            if stopped or now - last_checkpoint > CHECKPOINT_SECONDS:
-                last_checkpoint = now
-                self._checkpoint()
-        return not stopped
+        with threadpool_limits(1):
+            while self.state.step < config.steps and not pace.stopped:
+                event = next(events)
+                self._count(event.k, event.info)
+                if event.step % config.log_every == 0 or event.step == config.steps:
+                    self.log(self._row(), board)
+                self.counters.seconds = spent_before + pace.tick(event.step)
+                if pace.status_due():
+                    self.report(pace)
+                if pace.stopped or pace.checkpoint_due():
+                    self._checkpoint()
+        return not pace.stopped
 
     def _count(self, k: int, info: StepInfo) -> None:
         counters = self.counters
@@ -219,17 +170,19 @@ class TabularRun:
         self.counters.successes, self.counters.since = 0.0, 0
         return row
 
-    def _status(self, rate: float) -> dict[str, Any]:
-        left = self.config.steps - self.state.step
+    def status(self) -> dict[str, Any]:
+        """Where the run stands."""
+        progress = self.state.progress
         return {
-            "step": self.state.step,
-            "steps": self.config.steps,
-            "k": self.state.progress.k,
+            "k": progress.k,
             "K": self.mdp.K,
-            "kappa": self.state.progress.kappa,
+            "kappa": progress.kappa,
             "success": self.counters.last_success,
-            "steps_per_second": round(rate, 1),
-            "eta_seconds": round(left / rate, 1) if rate else None,
+            "figures": {
+                "k": f"{progress.k}/{self.mdp.K}",
+                "κ": f"{progress.kappa:.3f}",
+                "success": f"{self.counters.last_success:.2f}",
+            },
         }
 
     def _checkpoint(self) -> None:
@@ -254,7 +207,7 @@ class TabularRun:
             Checkpoint(self.state.step, self.spec.hash, arrays, values),
         )
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
         """Go back to the last checkpoint, if there is one."""
         saved = read_checkpoint(self.directory.checkpoint, self.spec.hash)
         if saved is None:
@@ -272,8 +225,8 @@ class TabularRun:
         self.learner.begin(self.mdp.task(self.state.progress.k), self.state.start)
         self.learner.set_state({**learner, **values["learner"]})
 
-    def _finish(self) -> None:
-        self.metrics.flush()
+    def finish(self) -> None:
+        """Write policy and final figures."""
         progress, counters = self.state.progress, self.counters
         log_pi = self.learner.log_pi
         value = returns(self.mdp, log_pi, progress.k, self.config.horizon)
@@ -308,8 +261,6 @@ class TabularRun:
                 "versions": versions(),
             }
         )
-        self.directory.write_status("finished", **self._status(0.0))
-        remove_checkpoint(self.directory.checkpoint)
 
 
 def returns(mdp: ContextualMDP, log_pi: Array, k: int, horizon: int) -> dict[str, float]:
@@ -339,21 +290,3 @@ def start_distributions(
 def _numbered(arrays: dict[str, Any], prefix: str) -> list[Array]:
     count = sum(name.startswith(prefix) for name in arrays)
     return [arrays[f"{prefix}{i}"] for i in range(count)]
-
-
-def run(
-    spec: RunSpec,
-    out: Path,
-    command: str = "",
-    on_status: OnStatus = lambda status: None,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> bool:
-    """Run a spec in a directory, or go on with it; a finished one is left as it is."""
-    directory = RunDirectory(out)
-    prepared = TabularRun(spec, directory)  # a bad task is refused before anything is written
-    RunDirectory.prepare(out, spec, prepared.mdp.fingerprint(), command)
-    with directory.lock():
-        if directory.finished:
-            remove_checkpoint(directory.checkpoint)  # if a kill came just before that
-            return True
-        return prepared.execute(on_status, should_stop)

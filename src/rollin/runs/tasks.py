@@ -1,19 +1,19 @@
 """From the name of a tabular task to its MDP: four-rooms, FILE.npz, or module:factory."""
 
 import importlib
-import sys
 from pathlib import Path
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.runs.spec import RunSpec
+from rollin.imports import from_here
+from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.tabular.four_rooms import GAMMA, four_rooms
 from rollin.tabular.mdp import ContextualMDP
 
 TABULAR_TASKS = ("four-rooms",)
 
 
-def mdp_of(spec: RunSpec) -> ContextualMDP:
+def mdp_of(spec: RunSpec[TabularConfig]) -> ContextualMDP:
     """The MDP of a run."""
     config = spec.config
     return load_mdp(spec.task, reward=config.reward, gamma=config.gamma, success=config.success)
@@ -36,24 +36,23 @@ def load_mdp(
         mdp = _from_factory(task)
     else:
         raise RollinError(
-            f"Unknown task {task!r}: expected {', '.join(TABULAR_TASKS)}, a FILE.npz or "
-            f"module:factory.{did_you_mean(task, TABULAR_TASKS)}"
+            f"Unknown task {task!r}: expected {', '.join(TABULAR_TASKS)}, a FILE.npz, "
+            "module:factory or the id of a Gymnasium environment such as Hopper-v5."
+            f"{did_you_mean(task, TABULAR_TASKS)}"
         )
     return mdp if gamma is None else mdp.replace(gamma=gamma)
 
 
 def _from_factory(task: str) -> ContextualMDP:
     module_name, _, name = task.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        factory = getattr(importlib.import_module(module_name), name)
+        with from_here():
+            factory = getattr(importlib.import_module(module_name), name)
     except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
         raise RollinError(
             f"{task} cannot be loaded ({error}): give module:factory, where the module can be "
             "imported from here and the factory returns a ContextualMDP."
         ) from error
-    finally:
-        sys.path.pop(0)
     try:
         mdp = factory() if callable(factory) else factory
     except RollinError:

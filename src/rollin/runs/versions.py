@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from rollin import __version__
 
-LIBRARIES = ("numpy", "numba", "scipy")
+LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "gymnasium", "mujoco", "jax")
 
 
 def versions() -> dict[str, str]:
@@ -14,6 +14,6 @@ def versions() -> dict[str, str]:
     for name in LIBRARIES:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
+        except PackageNotFoundError:  # jax is an extra
+            continue
     return found

@@ -1,0 +1,1 @@
+"""Deep reinforcement learning on the SAC learners."""

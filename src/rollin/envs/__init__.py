@@ -1,0 +1,1 @@
+"""Environments, and what stands between them and the algorithms."""
