@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench bench-sac clean
 
 demo: $(VENV)/core
 	$(BIN)/rollin demo
@@ -23,6 +24,9 @@ format: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
 
+bench-sac: $(VENV)/dev $(PEERS)/ready
+	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -35,6 +39,15 @@ $(VENV)/dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# what we compare with, apart from what we need: PyTorch first, so that the others take it as it is;
+# SBX without its own demands, because it asks for a second build of one library
+$(PEERS)/ready: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet torch==2.13.0
+	$(PEERS)/bin/python -m pip install --quiet --no-deps sbx-rl==0.28.0
+	$(PEERS)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

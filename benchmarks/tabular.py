@@ -9,7 +9,6 @@ the table shows the median round and the median of the ratios within a round.
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from benchmarks.machine import processor  # noqa: E402
 from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
@@ -144,14 +144,6 @@ def peak_memory() -> float:
         command = [sys.executable, "-c", script, str(Path(folder) / "run")]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout) / 1024
-
-
-def processor() -> str:
-    """The CPU's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def main() -> None:

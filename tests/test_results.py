@@ -102,3 +102,65 @@ def test_roll_in_helps_the_first_batch_on_later_contexts_only(table) -> None:
                 assert k == 4  # context 5 of the easy reward
     assert 1.25 < min(later) < 1.35
     assert 4.65 < max(later) < 4.75
+
+
+# ------------------------------------------------------------------ SAC
+
+SPEED = ROOT / "results" / "sac" / "speed.csv"
+HOPPER = ROOT / "results" / "sac" / "hopper.csv"
+OURS = "rollin cpu"
+PEERS = ("jaxrl", "SBX", "SB3", "CleanRL")
+
+
+@pytest.fixture(scope="module")
+def speeds() -> dict[tuple[str, str, str], float]:
+    with SPEED.open() as file:
+        rows = list(csv.DictReader(file))
+    return {(r["case"], r["cores"], r["contestant"]): float(r["per_second"]) for r in rows}
+
+
+def ratio(speeds, case: str, cores: str) -> float:
+    """Ours over the best peer, which may leave the second core alone."""
+    best = max(speeds[case, n, peer] for peer in PEERS for n in ("1", cores))
+    return speeds[case, cores, OURS] / best
+
+
+def test_the_page_of_speeds_shows_the_committed_ones(speeds) -> None:
+    page = (ROOT / "docs" / "results" / "sac-speed.md").read_text()
+    shown = re.findall(r"^\| ([\w ,]+?) \| ([12]) \| ([\d,]+) \|.*\*\*([\d.]+)×\*\*", page, re.M)
+    assert len(shown) == 10
+    for case, cores, ours, times in shown:
+        assert float(ours.replace(",", "")) == round(speeds[case, cores, OURS])
+        assert float(times) == pytest.approx(ratio(speeds, case, cores), abs=0.0051)
+
+
+def test_the_readmes_speeds_are_the_committed_ones(speeds) -> None:
+    readme = (ROOT / "README.md").read_text()
+    (one, two, small), = re.findall(
+        r"\*\*([\d.]+)×\*\* the best peer on one core, \*\*([\d.]+)×\*\* on two.*?"
+        r"\*\*([\d.]+)×\*\* with small networks",
+        readme,
+        re.DOTALL,
+    )  # fmt: skip
+    loops = [f"{env}, training steps" for env in ("Hopper", "Ant")]
+    assert float(one) == pytest.approx(min(ratio(speeds, c, "1") for c in loops), abs=0.051)
+    assert float(two) == pytest.approx(min(ratio(speeds, c, "2") for c in loops), abs=0.051)
+    small_ratio = ratio(speeds, "small networks, training steps", "1")
+    assert float(small) == pytest.approx(small_ratio, abs=0.51)
+
+
+def test_the_hopper_numbers_are_those_of_the_curves() -> None:
+    with HOPPER.open() as file:
+        rows = list(csv.DictReader(file))
+    last: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if int(row["step"]) > 150_000:
+            last.setdefault((row["learner"], row["seed"]), []).append(float(row["return_mean"]))
+    page = (ROOT / "docs" / "sac.md").read_text()
+    shown = re.findall(r"^\| (rollin cpu|rollin jax|SB3) \| (\d) \| (\d+) \| (\d+) \|", page, re.M)
+    assert {(name, seed) for name, seed, *_ in shown} == last.keys()
+    for name, seed, mean, best in shown:
+        values = last[name, seed]
+        assert len(values) == 10
+        assert int(mean) == round(statistics.mean(values))
+        assert int(best) == round(max(values))

@@ -1,0 +1,81 @@
+"""Learning curves of plain SAC on Hopper-v5: our learners beside Stable-Baselines3's.
+
+    rollin train Hopper-v5 --learner cpu --seed 0 --steps 200000 --out runs/cpu-0      (and jax)
+    .venv-peers/bin/python benchmarks/peers/sac/sb3_curve.py --seed 0 --out runs/sb3-0.csv
+    python -m benchmarks.curves runs/cpu-0 runs/jax-0 runs/sb3-0.csv
+
+Collects the evaluations (every 5,000 steps, ten deterministic episodes) in results/sac/hopper.csv
+and draws docs/images/sac-hopper.png from it; without arguments it only draws.
+"""
+
+import argparse
+import csv
+import re
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from rollin.report.style import BASELINE, ROLLIN, styled, to_png
+from rollin.runs.store import RunDirectory, read_metrics
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "results" / "sac" / "hopper.csv"
+PICTURE = ROOT / "docs" / "images" / "sac-hopper.png"
+COLUMNS = ("learner", "seed", "step", "return_mean", "return_std")
+COLOURS = {"rollin cpu": ROLLIN, "rollin jax": "#0891b2", "SB3": BASELINE}
+STYLES = ("-", "--", ":", "-.")
+
+
+def read(path: Path) -> list[tuple[str, int, int, float, float]]:
+    """The evaluations of a run directory of ours, or of a CSV of SB3's."""
+    metrics = read_metrics(path if path.is_file() else path / "metrics.csv")
+    if path.is_file():
+        found = re.search(r"(\d+)$", path.stem)
+        name, seed = "SB3", int(found.group(1)) if found else 0
+        means, spreads = metrics["return_mean"], metrics["return_std"]
+    else:
+        config = RunDirectory.open(path).spec().config
+        name, seed = f"rollin {config.learner}", config.seed
+        means, spreads = metrics["eval_return"], metrics["eval_return_std"]
+    rows = zip(metrics["step"], means, spreads, strict=True)
+    return [(name, seed, int(step), round(m, 2), round(s, 2)) for step, m, s in rows]
+
+
+def draw() -> bytes:
+    """The curves: a colour per library, a line style per seed."""
+    curves: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    with DATA.open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = row["learner"], int(row["seed"])
+            curves.setdefault(key, []).append((int(row["step"]), float(row["return_mean"])))
+    with styled():
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        axis = figure.subplots()
+        for (name, seed), points in curves.items():
+            steps, returns = zip(*points, strict=True)
+            style = STYLES[seed % len(STYLES)]
+            axis.plot(steps, returns, style, color=COLOURS[name], label=f"{name}, seed {seed}")
+        axis.set_xlabel("environment steps")
+        axis.set_ylabel("return (10 deterministic episodes)")
+        axis.set_title("Plain SAC on Hopper-v5")
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:.0f}k")
+        axis.legend(fontsize=8)
+        return to_png(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, help="run directories, and CSVs of SB3")
+    options = parser.parse_args()
+    if options.runs:
+        DATA.parent.mkdir(parents=True, exist_ok=True)
+        with DATA.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            for path in options.runs:
+                writer.writerows(read(path))
+    PICTURE.write_bytes(draw())
+
+
+if __name__ == "__main__":
+    main()

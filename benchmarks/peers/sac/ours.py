@@ -1,0 +1,52 @@
+"""Our two learners in our plain SAC loop."""
+
+import numpy as np
+
+from benchmarks.peers.sac.case import WARMUP, Case, make
+from rollin.deep.sac import train_sac
+from rollin.envs.box import BoxEnv
+from rollin.sac.config import SACConfig
+from rollin.sac.learner import LearnerName, make_learner
+from rollin.sac.replay import Replay, RowLayout
+from rollin.streams import Streams
+
+
+class Rollin:
+    """A learner by name."""
+
+    learner_name: LearnerName
+
+    def __init__(self, case: Case) -> None:
+        env = BoxEnv(make(case.env))
+        streams = Streams(0)
+        sizes = env.observation_size, env.action_size
+        config = SACConfig(hidden=case.hidden, batch=case.batch, threads=case.threads)
+        self.learner = make_learner(self.learner_name, *sizes, config, streams)
+        self.replay = Replay(RowLayout(*sizes), 1_000_000)
+        self.events = train_sac(env, self.learner, self.replay, streams, warmup=WARMUP)
+        for _ in range(WARMUP):
+            next(self.events)
+        self.case, self.stream = case, streams["replay"]
+        self.batch = np.empty((case.batch, self.replay.layout.batch_width), np.float32)
+
+    def run(self, count: int) -> None:
+        """So many updates, or training steps."""
+        if self.case.loop:
+            for _ in range(count):
+                next(self.events)
+            return
+        for _ in range(count):
+            picked = self.replay.draw(self.case.batch, self.stream)
+            self.learner.update(self.replay.gather(picked, self.batch))
+
+
+class RollinCpu(Rollin):
+    """The compiled learner."""
+
+    learner_name = "cpu"
+
+
+class RollinJax(Rollin):
+    """The JAX learner."""
+
+    learner_name = "jax"
