@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy import stats
 
-from rollin.sac import kernels, vector
+from rollin.sac import gaussian, kernels, vector
 
 SIZES = st.integers(1, 140)
 
@@ -93,24 +93,25 @@ def test_shares_cover_everything_once(total, grain, threads):
     assert end == total
 
 
-def test_the_cache_of_the_kernels_knows_the_vector_module():
-    digest = hashlib.sha256(Path(vector.__file__).read_bytes()).hexdigest()[:16]
-    assert digest == kernels.VECTOR_SOURCE, (
-        f'vector.py has changed: write VECTOR_SOURCE = "{digest}" in kernels.py, so that numba '
-        "compiles the kernels anew"
+def test_the_cache_of_the_kernels_knows_their_helpers():
+    sources = [Path(str(module.__file__)).read_bytes() for module in (vector, gaussian)]
+    digest = hashlib.sha256(b"".join(sources)).hexdigest()[:16]
+    assert digest == kernels.HELPERS, (
+        f'a helper has changed: write HELPERS = "{digest}" in kernels.py, so that numba compiles '
+        "the kernels anew"
     )
 
 
 @njit(error_model="numpy")
 def exponentials(x, out):
     for i in range(len(x)):
-        out[i] = kernels._exp(x[i])
+        out[i] = gaussian.exp(x[i])
 
 
 @njit(error_model="numpy")
 def logarithms(x, out):
     for i in range(len(x)):
-        out[i] = kernels._log1p(x[i])
+        out[i] = gaussian.log1p(x[i])
 
 
 def test_exp_and_log1p():
@@ -131,7 +132,7 @@ def squash(mean, log_std, noise):
     heads[0], heads[1] = mean, log_std
     action, log_prob = np.empty((1, count), np.float32), np.empty(count, np.float32)
     low, high = np.float32(-10), np.float32(2)
-    kernels._squash(heads, action, noise[None], low, high, log_prob, 0, count)
+    gaussian.squash(heads, action, noise[None], low, high, log_prob, 0, count)
     return action[0], log_prob
 
 

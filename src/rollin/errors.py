@@ -6,3 +6,8 @@ class RollinError(Exception):
 
     The command line prints the sentence and exits with code 2.
     """
+
+
+def reason(error: OSError) -> str:
+    """The system's words for an error, without the path."""
+    return (error.strerror or str(error)).lower()

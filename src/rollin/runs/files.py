@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError
+from rollin.errors import RollinError, reason
 
 TEMPORARY = ".rollin-"  # how names of unfinished files begin
 
@@ -77,11 +77,6 @@ def make_directory(path: Path) -> None:
         raise RollinError(
             f"The directory {path} could not be made: {reason(error)}. Choose another --out."
         ) from error
-
-
-def reason(error: OSError) -> str:
-    """The system's words for an error, without the path."""
-    return (error.strerror or str(error)).lower()
 
 
 def _sync_directory(path: Path) -> None:

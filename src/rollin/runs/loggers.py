@@ -12,8 +12,8 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
-from rollin.errors import RollinError
-from rollin.runs.files import make_directory, reason
+from rollin.errors import RollinError, reason
+from rollin.runs.files import make_directory
 
 FLUSH_SECONDS = 10.0
 

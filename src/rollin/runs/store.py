@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError
-from rollin.runs.files import is_occupied, make_directory, read_json, reason, write_json
+from rollin.errors import RollinError, reason
+from rollin.runs.files import is_occupied, make_directory, read_json, write_json
 from rollin.runs.spec import RunSpec, spec_from_json
 from rollin.runs.versions import versions
 

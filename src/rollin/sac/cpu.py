@@ -61,16 +61,7 @@ class CpuLearner:
             2, max(*config.hidden, layout.observation_size, 2 * actions) + 1
         )
         self._team = np.zeros(TEAM, np.int64)
-        self._helpers = [self._start(rank) for rank in range(1, self.threads)]
-        self._process = os.getpid()
-        if self._helpers:
-            kernels.stop(np.zeros(TEAM, np.int64))  # compiled now, not in the garbage collector
-            self._finalizer = weakref.finalize(self, kernels.stop, self._team)
-
-    def _start(self, rank: int) -> threading.Thread:
-        """A thread that helps with every update; it holds no reference to the learner."""
-        arguments = (
-            rank,
+        self._job = (  # what all threads work on
             self.threads,
             self._team,
             self._shape,
@@ -79,8 +70,16 @@ class CpuLearner:
             self._settings,
             self._batch,
             self._noise,
-            0,
         )
+        self._helpers = [self._start(rank) for rank in range(1, self.threads)]
+        self._process = os.getpid()
+        if self._helpers:
+            kernels.stop(np.zeros(TEAM, np.int64))  # compiled now, not in the garbage collector
+            self._finalizer = weakref.finalize(self, kernels.stop, self._team)
+
+    def _start(self, rank: int) -> threading.Thread:
+        """A thread that helps with every update; it holds no reference to the learner."""
+        arguments = (rank, *self._job, 0)
         thread = threading.Thread(target=kernels.update, args=arguments, daemon=True)
         thread.start()
         _keep_off_first_core(thread)
@@ -126,18 +125,7 @@ class CpuLearner:
                 "The learner's threads have ended (it was closed, or this is a forked process): "
                 "make a new learner and give it the state."
             )
-        outcome = kernels.update(
-            0,
-            self.threads,
-            self._team,
-            self._shape,
-            self.parameters,
-            self._work,
-            self._settings,
-            self._batch,
-            self._noise,
-            self.count + 1,
-        )
+        outcome = kernels.update(0, *self._job, self.count + 1)
         if outcome != kernels.FINE:
             what = "critics'" if outcome == kernels.CRITIC_DIVERGED else "actor's"
             raise diverged(what, self.count + 1)

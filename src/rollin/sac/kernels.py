@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from rollin.sac.gaussian import squash, squash_backward
 from rollin.sac.vector import (
     GATE,
     JOB,
@@ -27,7 +28,6 @@ from rollin.sac.vector import (
     atomic_load,
     base,
     compiled,
-    inlined,
     meet,
     multiply,
     share,
@@ -35,9 +35,9 @@ from rollin.sac.vector import (
     wait_while,
 )
 
-# First digits of vector.py's SHA-256, which a test compares: numba's cache of the functions below
-# does not see edits in that file, but this line changes with them.
-VECTOR_SOURCE = "cbd1f805b9645579"
+# First digits of the SHA-256 of vector.py and gaussian.py, which a test compares: numba's cache of
+# the functions below does not see edits in those files, but this line changes with them.
+HELPERS = "2f91476157582d2b"
 
 IN, OUT, OFFSET = 0, 1, 2  # columns of a table of layers: sizes, and where the weights begin
 POLICY, NEXT, DATA = 0, 1, 2  # blocks of inputs: (s, π(s)), (s', π(s')), (s, a)
@@ -179,88 +179,6 @@ def _descend(p, layers, x, x_stride, h, delta_t, gradient, step, member, members
         inputs, stride = at(h[layer], 0, 0), h.shape[2]
 
 
-# ------------------------------------------------------------------ the squashed Gaussian
-
-
-@inlined
-def _exp(x):
-    """eˣ to about one unit in the last place for |x| < 87, in a form that becomes vector code."""
-    x = min(max(x, np.float32(-87)), np.float32(88))
-    n = np.rint(x * np.float32(1.4426950408889634))
-    r = x - n * np.float32(0.693359375)
-    r = r - n * np.float32(-2.12194440e-4)
-    p = np.float32(1.9875691500e-4)
-    p = p * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = p * r * r + r + np.float32(1)
-    return p * np.int32((np.int32(n) + 127) << 23).view(np.float32)
-
-
-@compiled
-def _squash(heads, action, noise, low, high, log_prob, first, count):
-    """a = tanh(μ + σε) and log π(a), of columns first … first + count.
-
-    heads: (2A, ld), means and log standard deviations; action, noise: (A, ·); log_prob: (ld,).
-    With u = μ + σε and e = exp(-2|u|): tanh|u| = (1 - e)/(1 + e), and
-    log(1 - tanh²u) = 2 (log 2 - |u| - log(1 + e)).
-    """
-    size = action.shape[0]
-    one, two = np.float32(1), np.float32(2)
-    constant = np.float32(-0.5 * math.log(2 * math.pi) - 2 * math.log(2))
-    columns = log_prob[first : first + count]
-    columns[:] = np.float32(size) * constant
-    for j in range(size):
-        mean, raw = heads[j, first:], heads[size + j, first:]
-        draw, out = noise[j, first:], action[j, first:]
-        for b in range(count):
-            log_std = min(max(raw[b], low), high)
-            u = mean[b] + _exp(log_std) * draw[b]
-            e = _exp(-two * abs(u))
-            tanh = (one - e) / (one + e)
-            out[b] = tanh if u > 0 else -tanh
-            columns[b] += two * abs(u) - np.float32(0.5) * draw[b] * draw[b] - log_std
-            columns[b] += two * _log1p(e)
-
-
-@inlined
-def _log1p(e):
-    """log(1 + e) for e in [0, 1] by atanh's series: log(1 + e) = 2 atanh(e / (2 + e))."""
-    z = e / (np.float32(2) + e)  # in [0, 1/3]
-    s = z * z
-    p = np.float32(1 / 13)
-    p = p * s + np.float32(1 / 11)
-    p = p * s + np.float32(1 / 9)
-    p = p * s + np.float32(1 / 7)
-    p = p * s + np.float32(0.2)
-    p = p * s + np.float32(1 / 3)
-    p = p * s + np.float32(1)
-    return np.float32(2) * z * p
-
-
-@compiled
-def _squash_backward(heads, action, noise, low, high, slope, delta, scale, first, count):
-    """∂/∂heads of mean(τ log π - Q), where slope = ∂Q/∂a and scale = (1/batch, τ/batch).
-
-    ∂log π/∂u = 2a, ∂a/∂u = 1 - a²; log σ also enters through u = μ + σε, and not where clipped.
-    """
-    size = action.shape[0]
-    one, two = np.float32(1), np.float32(2)
-    share, entropy_share = scale
-    for j in range(size):
-        raw, draw, a = heads[size + j, first:], noise[j, first:], action[j, first:]
-        dq, d_mean, d_std = slope[j, first:], delta[j, first:], delta[size + j, first:]
-        for b in range(count):
-            log_std = min(max(raw[b], low), high)
-            du = entropy_share * two * a[b] - share * dq[b] * (one - a[b] * a[b])
-            d_mean[b] = du
-            inside = raw[b] > low and raw[b] < high
-            slope_std = du * _exp(log_std) * draw[b] - entropy_share
-            d_std[b] = slope_std if inside else np.float32(0)
-
-
 # ------------------------------------------------------------------ one update
 
 
@@ -278,7 +196,7 @@ def _choose_actions(shape, p, work, s, batch, noise, first, count):
         _forward(p.theta, shape.actor, at(x[block], size, first), ld, h, first, count)
         log_prob = work.rows[LOG_PROB + block]
         low, high = s.log_std_min, s.log_std_max
-        _squash(h[last], actions, noise[block], low, high, log_prob, first, count)
+        squash(h[last], actions, noise[block], low, high, log_prob, first, count)
 
 
 @compiled
@@ -370,7 +288,7 @@ def _actor_backward(shape, p, work, s, noise, first, count):
     h, actions, delta = work.actor[POLICY], work.x[POLICY, :size], work.delta[0]
     low, high = s.log_std_min, s.log_std_max
     out = delta[last]
-    _squash_backward(
+    squash_backward(
         h[last], actions, noise[POLICY], low, high, work.slope, out, scale, first, count
     )
     _backward(p.theta, shape.actor, h, delta, first, count)

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import at_least
-from rollin.errors import RollinError
+from rollin.errors import RollinError, reason
 from rollin.sac.network import Float
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
@@ -226,9 +226,7 @@ class Replay:
                 if sync:
                     os.fsync(file.fileno())
         except OSError as error:
-            raise RollinError(
-                f"{self.path} could not be written: {(error.strerror or str(error)).lower()}."
-            ) from error
+            raise RollinError(f"{self.path} could not be written: {reason(error)}.") from error
         self._filed = self.total
 
     def _read(self, path: Path, total: int) -> None:
@@ -263,9 +261,7 @@ class Replay:
                 f"{path} is missing, but a checkpoint counts {total} rows."
             ) from error
         except OSError as error:
-            raise RollinError(
-                f"{path} could not be read: {(error.strerror or str(error)).lower()}."
-            ) from error
+            raise RollinError(f"{path} could not be read: {reason(error)}.") from error
 
     # -------------------------------------------------------------- parts of append
 

@@ -98,78 +98,22 @@ def _tile(rows: int, vectors: int, masked: bool) -> Any:
     mode: STORE c; RELU: max(c, 0); GATE: c where the number at the same place of `gate` is
     positive, else 0.
     """
+    name = f"rollin_tile_{rows}_{vectors}_{int(masked)}"
 
     def write_function(module: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [_INT64] * 11)
-        function = ir.Function(module, kind, f"rollin_tile_{rows}_{vectors}_{int(masked)}")
+        function = ir.Function(module, kind, name)
         function.linkage = "linkonce_odr"
         function.attributes.add("noinline")  # compiled once, not once per place that calls it
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         a, a_i, a_k, b, b_k, c, c_i, inner, columns, mode, gate = function.args
-        fma = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_VECTOR, [_VECTOR] * 3),
-            f"llvm.fma.v{LANES}f32",
-        )
         mask = _first_lanes(builder, columns) if masked else None
-        row_offsets = [builder.mul(a_i, _int(i)) for i in range(rows)]
-        before = builder.block
-        loop = builder.append_basic_block("inner")
-        after = builder.append_basic_block("after")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        k = builder.phi(_INT64)
-        k.add_incoming(_int(0), before)
-        sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in range(rows)]
-        b_row, a_column = builder.mul(k, b_k), builder.mul(k, a_k)
-        factors = [
-            _load(builder, b, builder.add(b_row, _int(j * LANES)), mask) for j in range(vectors)
-        ]
-        results = []
-        for i in range(rows):
-            pointer = _pointer(builder, a, builder.add(row_offsets[i], a_column))
-            number = _splat(builder, builder.load(pointer))
-            results.append(
-                [builder.call(fma, [number, factors[j], sums[i][j]]) for j in range(vectors)]
-            )
-        following = builder.add(k, _int(1))
-        k.add_incoming(following, loop)
-        for i in range(rows):
-            for j in range(vectors):
-                sums[i][j].add_incoming(_ZERO, before)
-                sums[i][j].add_incoming(results[i][j], loop)
-        builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
-        builder.position_at_end(after)
-
-        def write(change: Any) -> None:
-            for i in range(rows):
-                row = builder.mul(c_i, _int(i))
-                for j in range(vectors):
-                    place = builder.add(row, _int(j * LANES))
-                    _store(builder, change(results[i][j], place), c, place, mask)
-
-        def relu(value: Any, place: Any) -> Any:  # a comparison that lets NaN pass
-            return builder.select(builder.fcmp_ordered("<", value, _ZERO), _ZERO, value)
-
-        def gated(value: Any, place: Any) -> Any:
-            activation = _load(builder, gate, place, mask)
-            return builder.select(builder.fcmp_ordered(">", activation, _ZERO), value, _ZERO)
-
-        with builder.if_else(builder.icmp_signed("==", mode, _int(int(RELU)))) as (then, otherwise):
-            with then:
-                write(relu)
-            with otherwise:
-                is_gate = builder.icmp_signed("==", mode, _int(int(GATE)))
-                with builder.if_else(is_gate) as (then_gate, otherwise_store):
-                    with then_gate:
-                        write(gated)
-                    with otherwise_store:
-                        write(lambda value, place: value)
+        sums = _accumulate(builder, rows, vectors, mask, (a, a_i, a_k, b, b_k, inner))
+        _write_tile(builder, sums, mask, (c, c_i, mode, gate))
         builder.ret_void()
         return function
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name = f"rollin_tile_{rows}_{vectors}_{int(masked)}"
         function = builder.module.globals.get(name) or write_function(builder.module)
         builder.call(function, args)
         return context.get_dummy_value()
@@ -179,6 +123,68 @@ def _tile(rows: int, vectors: int, masked: bool) -> Any:
         return types.void(*[types.int64] * 11), generate
 
     return tile
+
+
+def _accumulate(builder: Any, rows: int, vectors: int, mask: Any, operands: Any) -> Any:
+    """The loop over k of a tile; returns its sums, (rows, vectors) registers."""
+    a, a_i, a_k, b, b_k, inner = operands
+    kind, name = ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fma.v{LANES}f32"
+    fma = cgutils.get_or_insert_function(builder.module, kind, name)
+    row_offsets = [builder.mul(a_i, _int(i)) for i in range(rows)]
+    before = builder.block
+    loop, after = (builder.append_basic_block(name) for name in ("inner", "after"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k = builder.phi(_INT64)
+    k.add_incoming(_int(0), before)
+    sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in range(rows)]
+    b_row, a_column = builder.mul(k, b_k), builder.mul(k, a_k)
+    factors = [_load(builder, b, builder.add(b_row, _int(j * LANES)), mask) for j in range(vectors)]
+    results = []
+    for offset, row in zip(row_offsets, sums, strict=True):
+        pointer = _pointer(builder, a, builder.add(offset, a_column))
+        number = _splat(builder, builder.load(pointer))
+        pairs = zip(factors, row, strict=True)
+        results.append([builder.call(fma, [number, factor, value]) for factor, value in pairs])
+    following = builder.add(k, _int(1))
+    k.add_incoming(following, loop)
+    for i in range(rows):
+        for j in range(vectors):
+            sums[i][j].add_incoming(_ZERO, before)
+            sums[i][j].add_incoming(results[i][j], loop)
+    builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
+    builder.position_at_end(after)
+    return results
+
+
+def _write_tile(builder: Any, sums: Any, mask: Any, to: Any) -> None:
+    """Store a tile's sums, changed as `mode` says."""
+    c, c_i, mode, gate = to
+
+    def write(change: Any) -> None:
+        for i, row in enumerate(sums):
+            begin = builder.mul(c_i, _int(i))
+            for j, value in enumerate(row):
+                place = builder.add(begin, _int(j * LANES))
+                _store(builder, change(value, place), c, place, mask)
+
+    def relu(value: Any, place: Any) -> Any:  # a comparison that lets NaN pass
+        return builder.select(builder.fcmp_ordered("<", value, _ZERO), _ZERO, value)
+
+    def gated(value: Any, place: Any) -> Any:
+        activation = _load(builder, gate, place, mask)
+        return builder.select(builder.fcmp_ordered(">", activation, _ZERO), value, _ZERO)
+
+    is_relu = builder.icmp_signed("==", mode, _int(int(RELU)))
+    is_gate = builder.icmp_signed("==", mode, _int(int(GATE)))
+    with builder.if_else(is_relu) as (then, otherwise):
+        with then:
+            write(relu)
+        with otherwise, builder.if_else(is_gate) as (then_gate, otherwise_store):
+            with then_gate:
+                write(gated)
+            with otherwise_store:
+                write(lambda value, place: value)
 
 
 def _strip(vectors: int, masked: bool) -> Any:
@@ -282,7 +288,7 @@ def base(array):
 @inlined
 def at(array, i, j):
     """Address of an entry of a matrix."""
-    return np.int64(array.ctypes.data) + i * array.strides[0] + 4 * j
+    return base(array) + i * array.strides[0] + 4 * j
 
 
 # ------------------------------------------------------------------ threads
