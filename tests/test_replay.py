@@ -11,6 +11,7 @@ from scipy import stats
 from rollin import RollinError
 from rollin.sac.relabel import relabel
 from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout, geometric_ages, uniform_ages
+from rollin.sac.selection import Selection
 from rollin.streams import Streams, pack_generator
 
 GOALS = RowLayout(observation=3, action=2, context=2, outcome=2)
@@ -434,3 +435,74 @@ def test_paths_may_be_given_late(tmp_path: Path):
     replay = Replay(GOALS, 5, tmp_path / "rows")
     Replay(GOALS, 5, tmp_path / "rows").set_state({"total": 0, "episode": 0})
     assert len(replay) == 0
+
+
+# ------------------------------------------------------------------ selections
+
+
+@given(st.integers(1, 40), st.lists(st.booleans(), min_size=1, max_size=120), st.integers(0, 99))
+def test_a_selection_is_the_rows_it_took_as_far_as_the_replay_holds_them(capacity, taken, seed):
+    replay = Replay(RowLayout(1, 1), capacity)
+    selection, expected = Selection(replay), []
+    for i, take in enumerate(taken):
+        ends = {"terminated": False, "truncated": False}
+        replay.append([i], [0.0], 0.0, [i + 1], **ends)
+        if take:
+            selection.take_newest()
+            expected.append(i)
+        expected = [row for row in expected if row >= replay.total - capacity]
+        assert selection.rows.tolist() == expected
+        assert len(selection) == len(expected)
+    if expected:
+        size = (len(expected) + 1) // 2
+        picked = selection.draw(size, np.random.default_rng(seed))
+        assert np.isin(picked, expected).all()
+        restored = Selection(replay)
+        restored.set_state(selection.get_state())
+        again = restored.draw(size, np.random.default_rng(seed))
+        np.testing.assert_array_equal(picked, again)
+        restored.take_newest()
+        assert restored.rows[-1] == len(taken) - 1
+    selection.clear()
+    assert len(selection) == 0
+
+
+def test_a_selection_draws_by_its_own_ages():
+    replay = Replay(RowLayout(1, 1), 5000)
+    selection = Selection(replay)
+    for i in range(3000):  # beyond the room it begins with
+        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+        if i % 2:
+            selection.take_newest()
+    picked = selection.draw(1500, np.random.default_rng(0), 0.01)
+    assert (picked % 2 == 1).all()
+    ages = (2999 - picked) / 2
+    assert ages.mean() == pytest.approx(99, rel=0.1)
+    uniform = selection.draw(1500, np.random.default_rng(0))
+    assert uniform.mean() == pytest.approx(1500, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [([3, 2], "rising whole numbers"), ([0, 9], "names row 9 of a replay with 5")],
+)
+def test_a_selection_refuses_the_state_of_another(rows, message):
+    replay = Replay(RowLayout(1, 1), 10)
+    for i in range(5):
+        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+    with pytest.raises(RollinError, match=message):
+        Selection(replay).set_state({"rows": np.array(rows, np.int64)})
+
+
+def test_streams_of_a_part_are_streams_of_the_whole():
+    whole = Streams(7)
+    part = whole.under("exp")
+    first = part["act"].random()
+    assert first == Streams(7)["exp.act"].random()
+    assert first != Streams(7)["act"].random()
+    kept = part.get_state()
+    assert list(kept) == ["act"]
+    assert list(whole.get_state()) == ["exp.act"]
+    following = part["act"].random()
+    part.set_state(kept)
+    assert part["act"].random() == following

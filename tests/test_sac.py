@@ -496,3 +496,24 @@ sys.stdout.buffer.write(learner.get_state()["theta"].tobytes())
         found.add(done.stdout)
     assert len(found) == 1
     assert len(found.pop()) == 4 * make("cpu", *SHAPES[3]).layout.size
+
+
+@pytest.mark.parametrize("name", ["cpu", "jax"])
+def test_a_reset_learner_is_a_new_one_with_other_first_weights(name):
+    config, streams = SACConfig(hidden=(8, 8), batch=8), Streams(3)
+    learner = make_learner(name, 3, 2, config, streams)
+    first = learner.get_state()
+    batch = np.random.default_rng(0).uniform(-1, 1, (8, learner.layout.row)).astype(np.float32)
+    learner.update(batch)
+    learner.reset()
+    again = learner.get_state()
+    assert again["count"] == 0
+    assert not again["m"].any()
+    assert not again["v"].any()
+    assert not np.array_equal(again["theta"], first["theta"])
+    begin, end = learner.layout.critic_begin, learner.layout.log_temperature
+    np.testing.assert_array_equal(again["target"], again["theta"][begin:end])
+    drawn = Streams(3)
+    learner.layout.initial(drawn["init"], config.initial_temperature)
+    expected = learner.layout.initial(drawn["init"], config.initial_temperature)
+    np.testing.assert_array_equal(again["theta"], expected)  # the next draw of the stream

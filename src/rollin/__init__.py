@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rollin.curriculum import SubOptimality, SuccessRate
+    from rollin.curriculum import Curriculum, ReturnThreshold, SubOptimality, SuccessRate
     from rollin.errors import RollinError
     from rollin.sac.config import SACConfig
     from rollin.sac.learner import make_learner
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "BatchSPG": "rollin.tabular.policy_gradient",
     "ContextualMDP": "rollin.tabular.mdp",
+    "Curriculum": "rollin.curriculum",
     "ExactPG": "rollin.tabular.policy_gradient",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
+    "ReturnThreshold": "rollin.curriculum",
     "RollinError": "rollin.errors",
     "RowLayout": "rollin.sac.replay",
     "SACConfig": "rollin.sac.config",
@@ -50,11 +52,13 @@ _HOMES = {
 __all__ = [
     "BatchSPG",
     "ContextualMDP",
+    "Curriculum",
     "ExactPG",
     "Grid",
     "NaturalPG",
     "RandomHorizonSPG",
     "Replay",
+    "ReturnThreshold",
     "RollinError",
     "RowLayout",
     "SACConfig",

@@ -1,14 +1,24 @@
-"""A curriculum: contexts ω_0 … ω_K walked in order, with a progress κ = k / K.
+"""A curriculum: contexts ω_0 … ω_K walked in order, with a progress κ ∈ [0, 1].
 
 Both engines walk it. `Progress` says where a run stands and keeps the reason of every advance;
-an `AdvanceRule` decides, from what one learning step reports, whether the context is mastered.
+an `AdvanceRule` decides, from what one learning step reports, whether the context is mastered, and
+an `EpisodeRule` the same from the last episodes. `Curriculum` is the deep engine's: contexts as
+real vectors, made from a path, a list or a function of κ.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rollin.checks import at_least
 from rollin.errors import RollinError
+
+Path = Callable[[float], ArrayLike]
+"""From κ ∈ [0, 1] to the context ω(κ)."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +32,16 @@ class Advance:
 
 @dataclass
 class Progress:
-    """Where a run stands: the current context k of 0 … K, and the advances so far."""
+    """Where a run stands: the current context k of 0 … K, and the advances so far.
+
+    kappas: κ of each context, k / K if not given; completed: when the last context was mastered.
+    """
 
     K: int
     k: int = 0
     advances: list[Advance] = field(default_factory=list)
+    kappas: Sequence[float] = ()
+    completed: Advance | None = None
 
     def __post_init__(self) -> None:
         if self.K < 1:
@@ -36,8 +51,23 @@ class Progress:
 
     @property
     def kappa(self) -> float:
-        """κ ∈ [0, 1], the current index over the number of switches."""
-        return self.k / self.K
+        """κ ∈ [0, 1] of the current context."""
+        return self.kappa_of(self.k)
+
+    def kappa_of(self, k: int) -> float:
+        """κ ∈ [0, 1] of a context."""
+        return self.kappas[k] if self.kappas else k / self.K
+
+    def mean_kappa(self, begin: int, end: int) -> float:
+        """κ averaged over the steps begin + 1 … end."""
+        switches = [*(a for a in self.advances if a.step < end)]
+        first = switches[0].k - 1 if switches else self.k
+        k, since, total = first, begin, 0.0
+        for advance in switches:
+            at = max(advance.step, begin)
+            total += self.kappa_of(k) * (at - since)
+            k, since = advance.k, at
+        return (total + self.kappa_of(k) * (end - since)) / (end - begin)
 
     @property
     def finished(self) -> bool:
@@ -51,18 +81,36 @@ class Progress:
         self.k += 1
         self.advances.append(Advance(step, self.k, reason))
 
+    def complete(self, step: int, reason: str) -> None:
+        """Note that the last context is mastered, the first time."""
+        self.completed = self.completed or Advance(step, self.k, reason)
+
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on, as JSON-able values."""
         return {
             "K": self.K,
             "k": self.k,
-            "advances": [[a.step, a.k, a.reason] for a in self.advances],
+            "advances": [_listed(a) for a in self.advances],
+            "completed": _listed(self.completed) if self.completed else None,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take back what `get_state` gave."""
         self.K, self.k = int(state["K"]), int(state["k"])
-        self.advances = [Advance(int(s), int(k), str(why)) for s, k, why in state["advances"]]
+        self.advances = [_advance(a) for a in state["advances"]]
+        self.completed = _advance(state["completed"]) if state["completed"] else None
+
+
+def _listed(advance: Advance) -> list[Any]:
+    return [advance.step, advance.k, advance.reason]
+
+
+def _advance(listed: Sequence[Any]) -> Advance:
+    step, k, reason = listed
+    return Advance(int(step), int(k), str(reason))
+
+
+# ------------------------------------------------------------------ when to advance
 
 
 class AdvanceRule(Protocol):
@@ -92,6 +140,14 @@ class SuccessRate:
             return f"success rate {measured:.3f} > {self.threshold:g}"
         return None
 
+    def measure(self, total: float, success: bool) -> float:
+        """What an episode counts for."""
+        return float(success)
+
+    def threshold_at(self, kappa: float) -> float:
+        """The same on every context."""
+        return self.threshold
+
 
 @dataclass(frozen=True)
 class SubOptimality:
@@ -108,3 +164,227 @@ class SubOptimality:
         if measured <= self.epsilon:
             return f"sub-optimality {measured:.3g} ≤ {self.epsilon:g}"
         return None
+
+
+class EpisodeRule(Protocol):
+    """Decides from the last episodes whether a context is mastered."""
+
+    def measure(self, total: float, success: bool) -> float:
+        """What an episode counts for, from its return and whether it was successful."""
+        ...
+
+    def threshold_at(self, kappa: float) -> float:
+        """What the mean of the window must exceed on the context at κ."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReturnThreshold:
+    """Advance when the mean return is strictly greater than R, a number or a function of κ."""
+
+    R: float | Callable[[float], float]
+
+    def __post_init__(self) -> None:
+        if not callable(self.R) and not math.isfinite(self.R):
+            raise RollinError(f"The return threshold R must be a finite number, got {self.R}.")
+
+    def measure(self, total: float, success: bool) -> float:
+        """An episode's return."""
+        return total
+
+    def threshold_at(self, kappa: float) -> float:
+        """R, or R(κ)."""
+        return float(self.R(kappa)) if callable(self.R) else float(self.R)
+
+
+class Window:
+    """What the last episodes under the current context counted for."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.values: list[float] = []
+        self.seen = 0  # episodes under the current context
+        self.largest = -math.inf  # the best of them
+
+    def add(self, value: float) -> None:
+        """Take an episode; the oldest goes when there are too many."""
+        self.values = [*self.values, value][-self.size :]
+        self.largest = max(self.largest, value)
+        self.seen += 1
+
+    def restart(self) -> None:
+        """Forget all: a new context."""
+        self.values, self.seen, self.largest = [], 0, -math.inf
+
+    @property
+    def full(self) -> bool:
+        """Whether enough episodes were seen to decide."""
+        return len(self.values) == self.size
+
+    @property
+    def mean(self) -> float:
+        """Mean of the episodes in the window; 0 if there is none."""
+        return math.fsum(self.values) / len(self.values) if self.values else 0.0
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on, as JSON-able values."""
+        largest = self.largest if self.values else None
+        return {"values": self.values, "seen": self.seen, "largest": largest}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+        self.values, self.seen = [float(v) for v in state["values"]], int(state["seen"])
+        self.largest = -math.inf if state["largest"] is None else float(state["largest"])
+
+
+# ------------------------------------------------------------------ what to walk
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Contexts ω_0 … ω_K as real vectors, their κ, and when to go from one to the next.
+
+    contexts: (K + 1, C); kappas: (K + 1,) rising to 1; episodes: length of the window that the
+    rule looks at; path: ω(κ), if the contexts lie on one.
+    """
+
+    contexts: NDArray[np.float64]
+    kappas: tuple[float, ...]
+    rule: EpisodeRule
+    episodes: int = 10
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        at_least(1, "episodes", self.episodes)
+        if len(self.contexts) < 2:
+            raise RollinError(
+                f"A curriculum needs at least two contexts, got {len(self.contexts)}: add an "
+                "easier one, or choose a smaller step."
+            )
+        if not np.isfinite(self.contexts).all():
+            raise RollinError("The contexts of a curriculum must be finite numbers.")
+        for kappa in self.kappas:
+            if not math.isfinite(self.rule.threshold_at(kappa)):
+                raise RollinError(
+                    f"The threshold must be a finite number on every context, got "
+                    f"{self.rule.threshold_at(kappa)} at κ = {kappa:g}."
+                )
+
+    @classmethod
+    def listed(
+        cls, contexts: ArrayLike, rule: EpisodeRule | float, *, episodes: int = 10
+    ) -> "Curriculum":
+        """These contexts one by one, κ = k / K; a number as rule is the return threshold R."""
+        try:
+            array = np.asarray(contexts, np.float64)
+        except (TypeError, ValueError) as error:
+            raise RollinError(
+                f"Contexts must be real vectors of one length, one for each task: {error}."
+            ) from error
+        array = array.reshape(-1, 1) if array.ndim == 1 else array
+        if array.ndim != 2 or array.size == 0:
+            raise RollinError(
+                "Contexts must be real vectors, one for each task: an array of shape (K + 1, C), "
+                f"got shape {array.shape}."
+            )
+        steps = max(len(array) - 1, 1)
+        kappas = tuple(k / steps for k in range(len(array)))
+        return cls(array, kappas, _as_rule(rule), episodes)
+
+    @classmethod
+    def along(
+        cls,
+        path: ArrayLike | Path,
+        delta: float,
+        rule: EpisodeRule | float,
+        *,
+        start: float = 0.0,
+        episodes: int = 10,
+    ) -> "Curriculum":
+        """Contexts ω(start), ω(start + Δ), …, ω(1); the last step is shorter if Δ does not fit.
+
+        path: a function of κ, or the corners of a polyline, walked at constant speed.
+        """
+        function: Path = path if callable(path) else polyline(path)
+        if not 0 < delta <= 1:
+            raise RollinError(f"The step Δ must lie in (0, 1], got {delta}.")
+        if not 0 <= start < 1:
+            raise RollinError(f"A curriculum must start at κ in [0, 1), got {start}.")
+        count = math.floor((1 - start) / delta + 1e-9)
+        kappas = [start + delta * i for i in range(count + 1)]
+        if kappas[-1] > 1 - 1e-9:
+            kappas[-1] = 1.0
+        else:
+            kappas.append(1.0)
+        contexts = np.array([np.asarray(function(kappa), np.float64).ravel() for kappa in kappas])
+        return cls(contexts, tuple(kappas), _as_rule(rule), episodes, function)
+
+    @property
+    def K(self) -> int:
+        """Number of switches; the last context is ω_K."""
+        return len(self.contexts) - 1
+
+    def progress(self, *, scratch: bool = False) -> Progress:
+        """The beginning: context 0, or the last one if learned from scratch."""
+        return Progress(self.K, self.K if scratch else 0, kappas=self.kappas)
+
+    def threshold(self, k: int) -> float:
+        """What the window's mean must exceed on context k."""
+        return self.rule.threshold_at(self.kappas[k])
+
+    def mastered(self, k: int, window: Window) -> str | None:
+        """Why context k is mastered, in words, or None."""
+        threshold = self.threshold(k)
+        if not (window.full and window.mean > threshold):
+            return None
+        what = "success rate" if isinstance(self.rule, SuccessRate) else "mean return"
+        return f"{what} {window.mean:.6g} of the last {window.size} episodes > {threshold:g}"
+
+    def changed(
+        self,
+        *,
+        delta: float | None = None,
+        start: float | None = None,
+        rule: EpisodeRule | None = None,
+        episodes: int | None = None,
+    ) -> "Curriculum":
+        """The same path with another step, start, rule or window."""
+        rule = rule or self.rule
+        episodes = episodes or self.episodes
+        if delta is None and start is None:
+            return replace(self, rule=rule, episodes=episodes)
+        if self.path is None:
+            raise RollinError(
+                "This curriculum is a list of contexts without a path between them: --delta and "
+                "--start belong to a curriculum that was made with Curriculum.along."
+            )
+        step = self.kappas[1] - self.kappas[0] if delta is None else delta
+        begin = self.kappas[0] if start is None else start
+        return Curriculum.along(self.path, step, rule, start=begin, episodes=episodes)
+
+
+def polyline(corners: ArrayLike) -> Path:
+    """ω(κ) that walks the corners (N, C) in a straight line each, at constant speed."""
+    points = np.asarray(corners, np.float64)
+    points = points.reshape(-1, 1) if points.ndim == 1 else points
+    if points.ndim != 2 or len(points) < 2:
+        raise RollinError(
+            f"A polyline needs at least two corners of equal length, got shape {points.shape}."
+        )
+    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not (np.isfinite(points).all() and lengths.sum() > 0):
+        raise RollinError("A polyline needs finite corners that are not all the same point.")
+    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
+
+    low, high = points.min(0), points.max(0)
+    digits = 12 - math.ceil(math.log10((high - low).max()))  # 5/12 of 24 m are 10 m, not 10 + 2e-15
+
+    def walk(kappa: float) -> NDArray[np.float64]:
+        place = np.array([np.interp(kappa, at, column) for column in points.T])
+        return np.clip(np.round(place, digits), low, high)
+
+    return walk
+
+
+def _as_rule(rule: EpisodeRule | float) -> EpisodeRule:
+    return ReturnThreshold(float(rule)) if isinstance(rule, int | float) else rule

@@ -30,6 +30,10 @@ class Streams:
             self._generators[name] = Generator(PCG64(sequence))
         return self._generators[name]
 
+    def under(self, prefix: str) -> "Streams":
+        """Streams of a part of the run: `under("exp")["act"]` is the stream `exp.act` of this."""
+        return _Under(self, prefix)
+
     def get_state(self) -> dict[str, NDArray[np.uint64]]:
         """The state of every stream that was used."""
         return {name: pack_generator(g) for name, g in self._generators.items()}
@@ -37,6 +41,26 @@ class Streams:
     def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
         """Put every named stream back; the others start anew."""
         self._generators.clear()
+        for name, packed in state.items():
+            unpack_generator(self[name], packed)
+
+
+class _Under(Streams):
+    """A view of another's streams; their state stays there."""
+
+    def __init__(self, whole: Streams, prefix: str) -> None:
+        super().__init__(whole.seed)
+        self._whole, self._prefix = whole, prefix
+
+    def __getitem__(self, name: str) -> Generator:
+        return self._whole[f"{self._prefix}.{name}"]
+
+    def get_state(self) -> dict[str, NDArray[np.uint64]]:
+        begin = f"{self._prefix}."
+        state = self._whole.get_state()
+        return {n.removeprefix(begin): s for n, s in state.items() if n.startswith(begin)}
+
+    def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
         for name, packed in state.items():
             unpack_generator(self[name], packed)
 

@@ -19,6 +19,7 @@ from rollin.sac.learner import (
     check_observation,
     check_state,
     diverged,
+    first_state,
 )
 from rollin.sac.network import Float, Layout
 from rollin.sac.vector import TEAM
@@ -36,11 +37,10 @@ class CpuLearner:
         self.count = 0
         self.threads = min(config.threads, 1 + int(_operations(layout, config.batch) / GRAIN))
         size, actions = layout.size, layout.action_size
-        theta = _aligned(size)
-        theta[:] = layout.initial(streams["init"], config.initial_temperature)
         target = _aligned(layout.log_temperature - layout.critic_begin)
-        target[:] = theta[layout.critic_begin : layout.log_temperature]
-        self.parameters = kernels.Parameters(theta, _aligned(size), _aligned(size), target)
+        theta, m, v = (_aligned(size) for _ in range(3))
+        self.parameters = kernels.Parameters(theta, m, v, target)
+        self.reset()
         critics = layout.critics
         targets = critics - np.array([0, 0, layout.critic_begin])
         self._shape = kernels.Shape(layout.actor, critics, targets, layout.log_temperature)
@@ -145,6 +145,10 @@ class CpuLearner:
         p.theta[:], p.m[:], p.v[:] = state["theta"], state["m"], state["v"]
         p.target[:] = state["target"]
         self.count = int(state["count"])
+
+    def reset(self) -> None:
+        """Begin anew with other first parameters, from where the stream `init` stands."""
+        self.set_state(first_state(self.layout, self.config, self.streams))
 
     def close(self) -> None:
         """Let the helping threads end."""

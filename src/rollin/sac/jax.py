@@ -19,6 +19,7 @@ from rollin.sac.learner import (
     check_observation,
     check_state,
     diverged,
+    first_state,
 )
 from rollin.sac.network import Float, Layout
 from rollin.streams import Streams
@@ -229,11 +230,7 @@ def from_state(layout: Layout, state: State) -> dict[str, Any]:
 
 def initial_state(layout: Layout, config: SACConfig, streams: Streams) -> State:
     """The first state, the same to the bit as the CPU learner's."""
-    theta = layout.initial(streams["init"], config.initial_temperature)
-    zeros = np.zeros(layout.size, np.float32)
-    target = theta[layout.critic_begin : layout.log_temperature]
-    saved = {"theta": theta, "m": zeros, "v": zeros, "target": target, "count": 0}
-    return to_state(layout, saved)
+    return to_state(layout, first_state(layout, config, streams))
 
 
 class JaxLearner:
@@ -277,6 +274,10 @@ class JaxLearner:
         """Go back to a state that any learner of this layout gave."""
         self.state = to_state(self.layout, state)
         self.count = int(state["count"])
+
+    def reset(self) -> None:
+        """Begin anew with other first parameters, from where the stream `init` stands."""
+        self.set_state(first_state(self.layout, self.config, self.streams))
 
     def close(self) -> None:
         """Nothing to release: arrays go with the learner."""

@@ -55,6 +55,10 @@ class Learner(Protocol):
         """Go back to a state that `get_state` of any learner of this layout gave."""
         ...
 
+    def reset(self) -> None:
+        """Begin anew with other first parameters, from where the stream `init` stands."""
+        ...
+
     def close(self) -> None:
         """Release threads and memory; the learner cannot be used afterwards."""
         ...
@@ -82,6 +86,14 @@ def make_learner(
             f"Networks of {config.hidden} with a batch of {config.batch} need more memory than "
             "there is: choose smaller ones."
         ) from error
+
+
+def first_state(layout: Layout, config: SACConfig, streams: Streams) -> dict[str, Any]:
+    """A state before any update, with parameters drawn from the stream `init`."""
+    theta = layout.initial(streams["init"], config.initial_temperature)
+    target = theta[layout.critic_begin : layout.log_temperature]
+    m, v = np.zeros((2, layout.size), np.float32)
+    return {"theta": theta, "m": m, "v": v, "target": target, "count": 0}
 
 
 def check_batch(batch: Float, layout: Layout, config: SACConfig) -> None:

@@ -134,20 +134,7 @@ class Replay:
 
     def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
         """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill."""
-        held = len(self)
-        if held == 0:
-            raise RollinError("The replay is empty: append transitions before a batch is drawn.")
-        if size > held:
-            raise RollinError(
-                f"The replay holds {held} transitions, fewer than a batch of {size}: collect more "
-                "before the first update, or choose a smaller batch."
-            )
-        ages = (
-            uniform_ages(size, held, generator)
-            if p is None
-            else geometric_ages(size, held, p, generator)
-        )
-        return self.total - 1 - ages
+        return self.total - 1 - draw_ages(size, len(self), generator, p)
 
     def gather(self, picked: Rows, out: Float) -> Float:
         """The batch of these rows, as a learner takes it, written into `out` and returned."""
@@ -311,6 +298,20 @@ class Replay:
         slots = numbers % self.capacity
         ends = numbers[self.rows[slots, self._flag] != GOES_ON]
         self._left[slots] = ends[np.searchsorted(ends, numbers)] - numbers
+
+
+def draw_ages(size: int, held: int, generator: Generator, p: float | None) -> Rows:
+    """Ages of `size` of the rows held: uniform, or geometric with parameter p."""
+    if held == 0:
+        raise RollinError("The replay is empty: append transitions before a batch is drawn.")
+    if size > held:
+        raise RollinError(
+            f"The replay holds {held} transitions, fewer than a batch of {size}: collect more "
+            "before the first update, or choose a smaller batch."
+        )
+    if p is None:
+        return uniform_ages(size, held, generator)
+    return geometric_ages(size, held, p, generator)
 
 
 def uniform_ages(size: int, held: int, generator: Generator) -> Rows:

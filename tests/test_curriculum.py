@@ -1,0 +1,135 @@
+"""Curricula: paths, κ, windows and rules."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollin import Curriculum, ReturnThreshold, RollinError, SuccessRate
+from rollin.curriculum import Progress, Window, polyline
+
+U = [[0, 0], [8, 0], [8, 8], [0, 8]]
+
+
+def test_the_u_maze_in_steps_of_a_twelfth():
+    curriculum = Curriculum.along(U, 1 / 12, 80.0)
+    assert curriculum.K == 12
+    np.testing.assert_allclose(curriculum.contexts[:6], [[2 * i, 0] for i in range(5)] + [[8, 2]])
+    np.testing.assert_allclose(curriculum.contexts[-1], [0, 8])
+    np.testing.assert_allclose(curriculum.kappas, np.arange(13) / 12)
+
+
+@given(st.integers(2, 6), st.integers(1, 3), st.integers(0, 1000), st.floats(0.01, 1))
+def test_a_polyline_is_walked_at_constant_speed_through_its_corners(corners, size, seed, kappa):
+    points = np.random.default_rng(seed).normal(size=(corners, size))
+    walk = polyline(points)
+    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    for corner, at in zip(points, [0, *np.cumsum(lengths)], strict=True):
+        np.testing.assert_allclose(np.asarray(walk(at / lengths.sum())), corner, atol=1e-9)
+    grid = np.array([walk(k) for k in np.linspace(0, kappa, 4001)])
+    walked = np.linalg.norm(np.diff(grid, axis=0), axis=1).sum()
+    assert walked == pytest.approx(kappa * lengths.sum(), rel=0.01)
+
+
+@given(st.floats(0.02, 1), st.floats(0, 0.95))
+def test_steps_are_delta_apart_and_end_at_one(delta, start):
+    kappas = Curriculum.along(lambda kappa: [kappa], delta, 1.0, start=start).kappas
+    gaps = np.diff(kappas)
+    assert kappas[0] == start
+    assert kappas[-1] == 1
+    np.testing.assert_allclose(gaps[:-1], delta)
+    assert 0 < gaps[-1] <= delta * (1 + 1e-6)
+
+
+def test_contexts_on_a_path_are_round_and_never_beyond_its_corners():
+    contexts = Curriculum.along(U, 1 / 12, 80.0).contexts
+    np.testing.assert_array_equal(contexts, np.round(contexts))
+    ends = Curriculum.along([[0.5], [np.pi]], 0.25, 1.0).contexts
+    assert ends[-1] == np.pi
+
+
+def test_a_curriculum_can_be_changed():
+    curriculum = Curriculum.along(U, 1 / 12, 80.0)
+    finer = curriculum.changed(delta=1 / 24, start=1 / 24)
+    assert finer.K == 23
+    assert finer.kappas[0] == pytest.approx(1 / 24)
+    other = curriculum.changed(rule=SuccessRate(0.8), episodes=5)
+    assert other.threshold(3) == 0.8
+    assert other.episodes == 5
+    assert other.contexts is curriculum.contexts
+
+
+def test_thresholds_may_rise_with_kappa():
+    curriculum = Curriculum.along([[0], [1]], 0.25, ReturnThreshold(lambda k: 500 + 4500 * k))
+    assert [curriculum.threshold(k) for k in range(5)] == [500, 1625, 2750, 3875, 5000]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Curriculum.listed([[1.0]], 1.0), "at least two contexts, got 1"),
+        (lambda: Curriculum.listed([[1.0], [1.0, 2.0]], 1.0), "real vectors of one length"),
+        (lambda: Curriculum.listed([[1.0], [math.nan]], 1.0), "must be finite numbers"),
+        (lambda: Curriculum.along(U, 0.0, 1.0), r"Δ must lie in \(0, 1\], got 0.0"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, start=1.0), r"start at κ in \[0, 1\)"),
+        (lambda: Curriculum.along([[0, 0]], 0.1, 1.0), "at least two corners"),
+        (lambda: Curriculum.along([[1], [1]], 0.1, 1.0), "not all the same point"),
+        (lambda: ReturnThreshold(math.nan), "R must be a finite number"),
+        (lambda: Curriculum.along(U, 0.5, ReturnThreshold(lambda k: 1 / k if k else math.inf)),
+         "finite number on every context, got inf at κ = 0"),
+        (lambda: Curriculum.listed([[0], [1]], 1.0).changed(delta=0.1), "without a path"),
+        (lambda: SuccessRate(1.0), "can never be greater than 1"),
+    ],
+)  # fmt: skip
+def test_bad_curricula_are_refused(make, message):
+    with pytest.raises(RollinError, match=message):
+        make()
+
+
+def test_a_window_must_be_full_and_strictly_above():
+    curriculum, window = Curriculum.listed([[0], [1]], 2.0, episodes=3), Window(3)
+    for value in (9, 9):
+        window.add(value)
+        assert curriculum.mastered(0, window) is None  # two episodes are not three
+    window.restart()
+    for value in (1, 2, 3):
+        window.add(value)
+    assert curriculum.mastered(0, window) is None  # 2 is not above 2
+    window.add(1.1)  # the 1 leaves
+    assert curriculum.mastered(0, window) == "mean return 2.03333 of the last 3 episodes > 2"
+    assert (window.seen, window.largest) == (4, 3)
+
+
+def test_a_success_rate_counts_successes():
+    curriculum = Curriculum.listed([[0], [1]], SuccessRate(0.5), episodes=4)
+    window = Window(4)
+    for total, success in ((9.0, False), (0.0, True), (0.0, True), (0.0, True)):
+        window.add(curriculum.rule.measure(total, success))
+    assert curriculum.mastered(0, window) == "success rate 0.75 of the last 4 episodes > 0.5"
+
+
+@given(st.lists(st.integers(1, 60), min_size=0, max_size=5, unique=True), st.integers(0, 59))
+def test_mean_kappa_is_the_mean_over_steps(switches, begin):
+    progress = Progress(5, kappas=(0.1, 0.2, 0.4, 0.5, 0.9, 1.0))
+    for step in sorted(switches):
+        progress.advance(step, "")
+    at = [progress.kappas[sum(s < step for s in switches)] for step in range(begin + 1, 61)]
+    assert progress.mean_kappa(begin, 60) == pytest.approx(np.mean(at))
+
+
+def test_progress_and_window_come_back_from_their_state():
+    progress, window = Progress(2), Window(4)
+    progress.advance(5, "why")
+    progress.advance(7, "why not")
+    progress.complete(9, "all")
+    progress.complete(11, "later is not first")
+    window.add(3.0)
+    again, other = Progress(2), Window(4)
+    again.set_state(progress.get_state())
+    other.set_state(window.get_state())
+    assert again == progress
+    assert again.completed is not None
+    assert again.completed.step == 9
+    assert vars(other) == vars(window)
