@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rollin.curriculum import Curriculum, ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.envs.check import check_env
+    from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
     from rollin.errors import RollinError
     from rollin.sac.config import SACConfig
     from rollin.sac.learner import make_learner
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BatchSPG": "rollin.tabular.policy_gradient",
+    "Contextual": "rollin.envs.contextual",
+    "ContextualEnv": "rollin.envs.contextual",
     "ContextualMDP": "rollin.tabular.mdp",
     "Curriculum": "rollin.curriculum",
     "ExactPG": "rollin.tabular.policy_gradient",
+    "GoalContext": "rollin.envs.contextual",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
@@ -42,6 +47,7 @@ _HOMES = {
     "SuccessRate": "rollin.curriculum",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
+    "check_env": "rollin.envs.check",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
     "make_learner": "rollin.sac.learner",
@@ -51,9 +57,12 @@ _HOMES = {
 
 __all__ = [
     "BatchSPG",
+    "Contextual",
+    "ContextualEnv",
     "ContextualMDP",
     "Curriculum",
     "ExactPG",
+    "GoalContext",
     "Grid",
     "NaturalPG",
     "RandomHorizonSPG",
@@ -69,6 +78,7 @@ __all__ = [
     "Wall",
     "__version__",
     "analyse",
+    "check_env",
     "four_rooms",
     "grid_world",
     "make_learner",

@@ -29,34 +29,47 @@ class Step:
     truncated: bool
 
 
+class ActionBox:
+    """A bounded box of actions, and the way to it from the policy's [-1, 1]^A."""
+
+    def __init__(self, space: spaces.Space[Any], env: str) -> None:
+        if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+            raise RollinError(
+                f"{env} must have actions in a one-dimensional Box, got {space}: "
+                "soft actor-critic acts with real vectors."
+            )
+        if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+            raise RollinError(
+                f"{env} must bound its actions on both sides, got low {space.low} and "
+                f"high {space.high}: use gymnasium.wrappers.RescaleAction or ClipAction."
+            )
+        if space.dtype.kind != "f":
+            raise RollinError(f"{env} must have actions of real numbers, got {space}.")
+        self.size = int(space.shape[0])
+        self.low, self.high = space.low, space.high
+        self._middle = (space.high + space.low) / 2
+        self._half = (space.high - space.low) / 2
+
+    def scale(self, action: Float) -> NDArray[Any]:
+        """From [-1, 1]^A to the box."""
+        scaled = self._middle + self._half * action
+        return np.minimum(np.maximum(scaled, self.low), self.high)  # rounding may leave the box
+
+
 class BoxEnv:
     """Checks the spaces of an env once and scales actions to its box."""
 
     def __init__(self, env: Env) -> None:
         self.env = env
-        observed, acted = env.observation_space, env.action_space
+        observed = env.observation_space
         if not isinstance(observed, spaces.Box):
             raise RollinError(
-                f"{_name(env)} must have observations in a Box of real numbers, "
+                f"{name_of(env)} must have observations in a Box of real numbers, "
                 f"got {observed}: wrap it (gymnasium.wrappers.FlattenObservation may help)."
             )
-        if not isinstance(acted, spaces.Box) or len(acted.shape) != 1:
-            raise RollinError(
-                f"{_name(env)} must have actions in a one-dimensional Box, got {acted}: "
-                "soft actor-critic acts with real vectors."
-            )
-        if not (np.isfinite(acted.low).all() and np.isfinite(acted.high).all()):
-            raise RollinError(
-                f"{_name(env)} must bound its actions on both sides, got low {acted.low} and "
-                f"high {acted.high}: use gymnasium.wrappers.RescaleAction or ClipAction."
-            )
         self.observation_size = int(np.prod(observed.shape))
-        self.action_size = int(acted.shape[0])
-        if acted.dtype.kind != "f":
-            raise RollinError(f"{_name(env)} must have actions of real numbers, got {acted}.")
-        self._low, self._high = acted.low, acted.high
-        self._middle = (acted.high + acted.low) / 2
-        self._half = (acted.high - acted.low) / 2
+        self.actions = ActionBox(env.action_space, name_of(env))
+        self.action_size = self.actions.size
 
     def reset(self, seed: int | None = None) -> Float:
         """Begin an episode."""
@@ -65,30 +78,36 @@ class BoxEnv:
 
     def step(self, action: Float) -> Step:
         """Act with an action in [-1, 1]^A."""
-        scaled = self._middle + self._half * action
-        scaled = np.minimum(np.maximum(scaled, self._low), self._high)  # rounding may leave the box
+        scaled = self.actions.scale(action)
         observation, reward, terminated, truncated, _ = self.env.step(scaled)
         vector = self._vector(observation)
-        try:
-            reward = float(reward)
-        except (TypeError, ValueError) as error:
-            raise RollinError(
-                f"{_name(self.env)} gave a reward that is no number: {error}."
-            ) from error
-        return Step(vector, reward, bool(terminated), bool(truncated))
+        return Step(vector, as_reward(reward, self.env), bool(terminated), bool(truncated))
 
     def _vector(self, observation: Any) -> Float:
-        array: NDArray[Any] = np.asarray(observation)
-        if array.size != self.observation_size:
-            raise RollinError(
-                f"{_name(self.env)} gave an observation of shape {array.shape}, its space has "
-                f"{self.observation_size} numbers: the environment breaks its own contract."
-            )
-        return array.reshape(-1).astype(np.float32)  # a copy: some envs return one array always
+        return as_vector("an observation", observation, self.observation_size, self.env)
 
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
+
+
+def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
+    """A float32 copy of what an env gave, of the size that it promised."""
+    array: NDArray[Any] = np.asarray(value)
+    if array.size != size:
+        raise RollinError(
+            f"{name_of(env)} gave {what} of shape {array.shape}, its space has "
+            f"{size} numbers: the environment breaks its own contract."
+        )
+    return array.reshape(-1).astype(np.float32)  # a copy: some envs return one array always
+
+
+def as_reward(value: Any, env: Env) -> float:
+    """A reward as a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise RollinError(f"{name_of(env)} gave a reward that is no number: {error}.") from error
 
 
 def make_env(name: str) -> BoxEnv:
@@ -107,5 +126,6 @@ def make_env(name: str) -> BoxEnv:
         raise RollinError(f"{name} cannot be made: {type(error).__name__}: {text}.") from error
 
 
-def _name(env: Env) -> str:
+def name_of(env: Env) -> str:
+    """What to call an env in errors."""
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__

@@ -1,0 +1,95 @@
+"""From the name of a deep task to its environment: ours by name, a user's by module:factory."""
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+
+from rollin.checks import did_you_mean
+from rollin.envs.contextual import ContextEnv
+from rollin.errors import RollinError
+from rollin.imports import from_here
+
+
+@dataclass(frozen=True)
+class Task:
+    """An environment, and the options of a run that differ from the paper's table for it."""
+
+    factory: str
+    """module:factory, imported when it is needed."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+TASKS = {
+    "point-umaze": Task(
+        "rollin.envs.point_umaze:PointUmaze",
+        {
+            "steps": 300_000,
+            "warmup": 2000,
+            "hidden": (32, 32),
+            "batch": 64,
+            "gamma": 0.97,
+            "initial_temperature": 0.1,
+        },
+    ),
+}
+
+
+def make_contextual(
+    name: str,
+    options: Sequence[str] = (),
+    *,
+    horizon: int | None = None,
+    render_mode: str | None = None,
+) -> ContextEnv:
+    """The environment of a task; options: name=value each, passed to its factory."""
+    task = TASKS.get(name)
+    make = load_factory(name if task is None else task.factory)
+    arguments = dict(_parse(option) for option in options)
+    if render_mode is not None:
+        arguments["render_mode"] = render_mode
+    try:
+        env = make(**arguments) if callable(make) else make
+    except RollinError:
+        raise
+    except Exception as error:  # an environment's own code may raise anything
+        text = " ".join(str(error).split()).rstrip(".")
+        raise RollinError(f"{name} cannot be made: {type(error).__name__}: {text}.") from error
+    if not isinstance(env, gymnasium.Env):
+        raise RollinError(
+            f"{name} must return a contextual Gymnasium env, got {type(env).__name__}."
+        )
+    if horizon is not None:
+        env = gymnasium.wrappers.TimeLimit(env, horizon)
+    return ContextEnv(env)
+
+
+def load_factory(name: str) -> Any:
+    """What module:factory names."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        raise RollinError(
+            f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
+            f"{did_you_mean(name, TASKS)}"
+        )
+    try:
+        with from_here():
+            return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
+        raise RollinError(
+            f"{name} cannot be loaded ({error}): give module:factory, where the module can be "
+            "imported from here and the factory returns a contextual env or a ContextualMDP."
+        ) from error
+
+
+def _parse(option: str) -> tuple[str, Any]:
+    name, equals, value = option.partition("=")
+    if not equals or not name.isidentifier():
+        raise RollinError(f"An option of the environment must be name=value, got {option!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
