@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rollin.curriculum import Curriculum, ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.deep.rollin import train_rollin
     from rollin.envs.check import check_env
     from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
     from rollin.errors import RollinError
@@ -53,6 +54,7 @@ _HOMES = {
     "make_learner": "rollin.sac.learner",
     "relabel": "rollin.sac.relabel",
     "solve": "rollin.tabular.solve",
+    "train_rollin": "rollin.deep.rollin",
 }
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "make_learner",
     "relabel",
     "solve",
+    "train_rollin",
 ]
 
 

@@ -1,0 +1,67 @@
+"""Options of the practical algorithm; the field docstrings are the help texts of the command line.
+
+Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.md for the rest.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from rollin.checks import check_beta
+from rollin.errors import RollinError
+
+Method = Literal["rollin", "baseline", "scratch", "fresh"]
+METHODS = ("rollin", "baseline", "scratch", "fresh")
+
+
+@dataclass(frozen=True)
+class RollinOptions:
+    """What the algorithm does in each episode and at each step."""
+
+    method: Method = "rollin"
+    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the last context alone;
+    fresh: an ablation, in which the re-initialised exploration agent takes over after one step."""
+    beta: float = 0.1
+    """Share β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
+    updates: Literal["detailed", "short"] = "detailed"
+    """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
+    every step, as in the short pseudocode."""
+    relabel: bool = False
+    """Relabel goals: of each batch a third original, a third future, a third next state."""
+    go_explore: float = 0.0
+    """Go-Explore: standard deviation of the noise added to actions once an episode has reached the
+    previous goal; 0 is off (the paper tries 0.1, 0.25, 0.5)."""
+    sampling: Literal["uniform", "geometric"] = "uniform"
+    """How a batch is drawn: every transition alike, or recent ones more often."""
+    p: float = 1e-5
+    """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
+    warmup: int = 10_000
+    """Uniformly random steps before the first update."""
+    counted: Literal["all", "main"] = "all"
+    """Which episodes the advance rule looks at: all, or only those that π_main acts alone."""
+
+    def __post_init__(self) -> None:
+        check_beta(self.beta)
+        for name, known in (
+            ("method", METHODS),
+            ("updates", ("detailed", "short")),
+            ("sampling", ("uniform", "geometric")),
+            ("counted", ("all", "main")),
+        ):
+            if getattr(self, name) not in known:
+                raise RollinError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
+                )
+        if not (math.isfinite(self.go_explore) and self.go_explore >= 0):
+            raise RollinError(f"go_explore must be 0 or more, got {self.go_explore}.")
+        if not 0 < self.p < 1:
+            raise RollinError(f"p must lie in (0, 1), got {self.p}.")
+
+    @property
+    def rolls_in(self) -> float:
+        """β of the method: the probability that an episode rolls in."""
+        return self.beta if self.method in ("rollin", "fresh") else 0.0
+
+    def stop_probability(self, gamma: float) -> float:
+        """Probability that the roll-in stops after a step."""
+        return 1.0 if self.method == "fresh" else 1 - gamma
