@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rollin.envs.check import check_env
     from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
     from rollin.errors import RollinError
+    from rollin.policy import Policy
     from rollin.sac.config import SACConfig
     from rollin.sac.learner import make_learner
     from rollin.sac.relabel import relabel
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rollin.tabular.policy_gradient import BatchSPG, ExactPG, NaturalPG, RandomHorizonSPG
     from rollin.tabular.solve import Solution, solve
     from rollin.tabular.theory import analyse
+    from rollin.training import Trained, prepare, train
 
 _HOMES = {
     "BatchSPG": "rollin.tabular.policy_gradient",
@@ -36,6 +38,7 @@ _HOMES = {
     "GoalContext": "rollin.envs.contextual",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
+    "Policy": "rollin.policy",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
     "ReturnThreshold": "rollin.curriculum",
@@ -46,14 +49,17 @@ _HOMES = {
     "Streams": "rollin.streams",
     "SubOptimality": "rollin.curriculum",
     "SuccessRate": "rollin.curriculum",
+    "Trained": "rollin.training",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
     "check_env": "rollin.envs.check",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
     "make_learner": "rollin.sac.learner",
+    "prepare": "rollin.training",
     "relabel": "rollin.sac.relabel",
     "solve": "rollin.tabular.solve",
+    "train": "rollin.training",
     "train_rollin": "rollin.deep.rollin",
 }
 
@@ -67,6 +73,7 @@ __all__ = [
     "GoalContext",
     "Grid",
     "NaturalPG",
+    "Policy",
     "RandomHorizonSPG",
     "Replay",
     "ReturnThreshold",
@@ -77,6 +84,7 @@ __all__ = [
     "Streams",
     "SubOptimality",
     "SuccessRate",
+    "Trained",
     "Wall",
     "__version__",
     "analyse",
@@ -84,8 +92,10 @@ __all__ = [
     "four_rooms",
     "grid_world",
     "make_learner",
+    "prepare",
     "relabel",
     "solve",
+    "train",
     "train_rollin",
 ]
 

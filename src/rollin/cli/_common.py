@@ -15,10 +15,19 @@ Options = TypeVar("Options")
 TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
 
 
-def parse(options: type[Options], arguments: Sequence[str], command: str) -> Options:
-    """Options from a dataclass whose field docstrings are the help; exits with 2 on misuse."""
+def parse(
+    options: type[Options],
+    arguments: Sequence[str],
+    command: str,
+    default: Options | None = None,
+) -> Options:
+    """Options from a dataclass whose field docstrings are the help; exits with 2 on misuse.
+
+    default: where other values than the dataclass's own stand if nothing is given.
+    """
     return tyro.cli(
         options,
+        default=default,  # pyright: ignore[reportReturnType]  (None: the dataclass's own)
         prog=f"rollin {command}",
         description=options.__doc__,
         args=list(arguments),

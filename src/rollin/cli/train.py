@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,11 +13,14 @@ import tyro
 
 from rollin.cli._common import make_console, parse, stop_on_signal, typed_command
 from rollin.cli._progress import SweepProgress, live
+from rollin.envs.registry import TASKS
 from rollin.runs.backend import Job, Report
 from rollin.runs.driver import run
-from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
+from rollin.runs.spec import RollinConfig, RunSpec, SACRunConfig, TabularConfig, rollin_config
 from rollin.runs.store import RunDirectory
+from rollin.runs.tasks import gives_mdp
 
+FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
 GYMNASIUM_ID = re.compile(r"([\w.-]+:)?([\w-]+/)*[\w.-]+-v\d+")  # [module:][namespace/]name-vN
 
 Out = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
@@ -26,13 +30,13 @@ Out = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 class TrainOptions:
     """One run of a task. Interrupted, it goes on where it stopped when started again.
 
-    Below are the options of tabular tasks; those of plain SAC on a Gymnasium environment are
-    listed by, for example, rollin train Hopper-v5 --help.
+    Below are the options of tabular tasks; those of ROLLIN on contextual environments are listed
+    by rollin train point-umaze --help, those of plain SAC by rollin train Hopper-v5 --help.
     """
 
     task: tyro.conf.Positional[str]
-    """four-rooms, a FILE.npz with an MDP of yours, module:factory that returns one, or the id of
-    a Gymnasium environment."""
+    """four-rooms, a FILE.npz with an MDP of yours; point-umaze; the id of a Gymnasium environment;
+    or module:factory that returns an MDP or a contextual environment of yours."""
     out: Out = None
     """Run directory; runs/TASK-HASH if not given."""
     config: TabularConfig = field(default_factory=TabularConfig)
@@ -52,17 +56,41 @@ class TrainSACOptions:
     config: SACRunConfig = field(default_factory=SACRunConfig)
 
 
+@dataclass(frozen=True)
+class TrainRollinOptions:
+    """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
+
+    Interrupted, it goes on where it stopped when started again. The defaults are the task's.
+    """
+
+    task: tyro.conf.Positional[str]
+    """point-umaze, or module:factory that returns a contextual environment of yours."""
+    out: Out = None
+    """Run directory; runs/TASK-HASH if not given."""
+    config: RollinConfig = field(default_factory=RollinConfig)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
-    # --out is the only option whose value may look like an id
-    words = [w for before, w in pairwise(["", *arguments]) if before != "--out"]
-    gymnasium = any(GYMNASIUM_ID.fullmatch(word) for word in words)
-    kind: type[Any] = TrainSACOptions if gymnasium else TrainOptions
-    options = parse(kind, arguments, "train")
+    options = parse_options(arguments)
     spec: RunSpec[Any] = RunSpec(options.task, options.config)
     name = Path(options.task).name.removesuffix(".npz").replace(":", ".")
     out = options.out or Path("runs") / f"{name}-{spec.hash}"
     return run_with_progress(spec, out, typed_command("train", arguments))
+
+
+def parse_options(arguments: Sequence[str]) -> Any:
+    """The options of the engine that the task belongs to, with the task's defaults."""
+    # --out is the only option whose value may look like a task
+    words = [w for before, w in pairwise(["", *arguments]) if before != "--out"]
+    if any(GYMNASIUM_ID.fullmatch(word) for word in words):
+        return parse(TrainSACOptions, arguments, "train")
+    named = next((word for word in words if word in TASKS or FACTORY.fullmatch(word)), None)
+    if named is None or (named not in TASKS and gives_mdp(named)):
+        return parse(TrainOptions, arguments, "train")
+    defaults = TASKS[named].defaults if named in TASKS else {}
+    default = TrainRollinOptions(tyro.MISSING, None, rollin_config(**defaults))
+    return parse(TrainRollinOptions, arguments, "train", default)
 
 
 def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
@@ -86,6 +114,8 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
     if was_finished:
         console.print(f"{out} is already finished.", soft_wrap=True)
     result = RunDirectory.open(out).result()
+    if result.get("warning"):
+        print(f"rollin: {result['warning']}", file=sys.stderr)
     console.print(f"{summary(spec, result)}: {out / 'result.json'}", soft_wrap=True)
     return 0
 
@@ -97,6 +127,14 @@ def summary(spec: RunSpec[Any], result: dict[str, Any]) -> str:
             f"return {result['eval_return']:.1f} (mean of {spec.config.eval_episodes} "
             f"deterministic episodes) after {result['env_steps']:,} environment steps in "
             f"{result['seconds']:.1f} s"
+        )
+    if spec.config.engine == "rollin":
+        mastered = ", all mastered" if result["completed"] else ""
+        return (
+            f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered}), return "
+            f"{result['eval_return']:.1f} on this context, {result['eval_return_final']:.1f} on "
+            f"the last, after {result['env_steps']:,} environment steps and "
+            f"{result['rollin_episodes']} roll-ins in {result['seconds']:.1f} s"
         )
     return (
         f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}), "

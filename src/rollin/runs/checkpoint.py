@@ -4,6 +4,7 @@ The manifest is renamed into place last and names the data file with its SHA-256
 any moment leaves the previous checkpoint valid; it is deleted only after the next is complete.
 """
 
+import copy
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,33 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
     except (OSError, SafetensorError) as error:
         raise RollinError(f"The checkpoint in {directory} cannot be read: {error}.") from error
     return Checkpoint(int(manifest["step"]), spec_hash, arrays, manifest["values"])
+
+
+def split_state(state: dict[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays by path, such as main/theta, and the rest as nested values."""
+    arrays: dict[str, NDArray[Any]] = {}
+    values: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif isinstance(value, dict):
+            inner, values[name] = split_state(value)
+            arrays |= {f"{name}/{rest}": array for rest, array in inner.items()}
+        else:
+            values[name] = value
+    return arrays, values
+
+
+def join_state(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> dict[str, Any]:
+    """What `split_state` was given."""
+    state = copy.deepcopy(values)
+    for path, array in arrays.items():
+        *parents, name = path.split("/")
+        place = state
+        for parent in parents:
+            place = place[parent]
+        place[name] = array
+    return state
 
 
 def remove_checkpoint(directory: Path) -> None:

@@ -6,11 +6,19 @@ that was never interrupted (same machine, versions and threads).
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Generic
 
-from rollin.runs.checkpoint import remove_checkpoint
+from rollin.errors import RollinError
+from rollin.runs.checkpoint import (
+    Checkpoint,
+    join_state,
+    read_checkpoint,
+    remove_checkpoint,
+    split_state,
+    write_checkpoint,
+)
 from rollin.runs.files import remove_temporaries
 from rollin.runs.loggers import TensorBoardLogger
 from rollin.runs.spec import Config, RunSpec
@@ -63,13 +71,18 @@ class Pace:
 
 
 class Driver(ABC, Generic[Config]):
-    """A run of one engine; what differs between engines is abstract."""
+    """A run of one engine; what differs between engines is abstract.
+
+    seconds: spent so far, over all its lives; writers: its CSV files by name.
+    """
 
     columns: ClassVar[tuple[str, ...]]
 
     def __init__(self, spec: RunSpec[Config], directory: RunDirectory) -> None:
         self.spec, self.directory = spec, directory
+        self.seconds = 0.0
         self.metrics = MetricsWriter(directory.path / "metrics.csv", self.columns)
+        self.writers = {"metrics": self.metrics}
 
     @property
     def config(self) -> Config:
@@ -86,12 +99,24 @@ class Driver(ABC, Generic[Config]):
         """Tells the task from another of the same name."""
 
     @abstractmethod
-    def restore(self) -> None:
-        """Go back to the last checkpoint, or to the beginning if there is none."""
+    def events(self) -> Iterator[Any]:
+        """The algorithm's events, one a step, from where the run stands."""
 
     @abstractmethod
-    def loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
-        """Run to the last step (True) or until `pace.stopped`, with a checkpoint, (False)."""
+    def take(self, event: Any) -> bool:
+        """Count an event; returns whether a checkpoint may be written after it."""
+
+    @abstractmethod
+    def row(self) -> dict[str, Any]:
+        """A row of metrics."""
+
+    @abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on: arrays and values by part."""
+
+    @abstractmethod
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` gave."""
 
     @abstractmethod
     def status(self) -> dict[str, Any]:
@@ -122,27 +147,80 @@ class Driver(ABC, Generic[Config]):
     def _execute(self, pace: Pace) -> bool:
         for directory in (self.directory.path, self.directory.checkpoint):
             remove_temporaries(directory)
-        self.restore()
+        self._restore()
         board = TensorBoardLogger(self.directory.path, self.step)
         try:
-            finished = self.loop(board, pace)
+            finished = self._loop(board, pace)
         finally:
             board.close()
         if not finished:
             self.directory.write_status("interrupted", **self._full_status(None))
             return False
-        self.metrics.flush()
+        self._flush()
         self.finish()
         self.directory.write_status("finished", **self._full_status(None))
         self.tidy()
         return True
 
-    def log(self, row: dict[str, Any], board: TensorBoardLogger) -> None:
-        """One row of metrics, to the file and to TensorBoard."""
-        self.metrics.write(row)
-        board.write(row)
+    def _loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
+        """Run to the last step (True), or until a stop, with a checkpoint (False)."""
+        config, spent_before = self.config, self.seconds
+        save_soon = False
+        for event in self.events() if self.step < config.steps else ():
+            may_save = self.take(event)
+            if self.step % config.log_every == 0 or self.step == config.steps:
+                row = self.row()
+                self.metrics.write(row)
+                board.write({**row, "steps_per_second": pace.rate})
+            self.seconds = spent_before + pace.tick(self.step)
+            if pace.status_due():
+                self._report(pace)
+            if self.step == config.steps:
+                break
+            save_soon = save_soon or pace.stopped or pace.checkpoint_due()
+            if save_soon and may_save:
+                self._save()
+                save_soon = False
+                if pace.stopped:
+                    return False
+        return True
 
-    def report(self, pace: Pace) -> None:
+    def _save(self) -> None:
+        self._flush()
+        state = {
+            **self.get_state(),
+            "seconds": self.seconds,
+            "writers": {name: writer.get_state() for name, writer in self.writers.items()},
+        }
+        arrays, values = split_state(state)
+        saved = Checkpoint(self.step, self.spec.hash, arrays, values)
+        write_checkpoint(self.directory.checkpoint, saved)
+
+    def _restore(self) -> None:
+        """Go back to the last checkpoint, or to the beginning if there is none."""
+        saved = read_checkpoint(self.directory.checkpoint, self.spec.hash)
+        if saved is None:
+            for writer in self.writers.values():
+                writer.set_state({"rows": 0})
+            return
+        try:
+            state = join_state(saved.arrays, saved.values)
+            self.set_state(state)
+            self.seconds = float(state["seconds"])
+            for name, writer in self.writers.items():
+                writer.set_state(state["writers"][name])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RollinError(
+                f"The checkpoint in {self.directory.checkpoint} does not hold what this run "
+                f"keeps ({type(error).__name__}: {error}): it is damaged, or of another version. "
+                "Delete the checkpoint directory to start this run anew."
+            ) from error
+
+    def _flush(self) -> None:
+        for writer in self.writers.values():
+            writer.flush()
+
+    def _report(self, pace: Pace) -> None:
         """Tell the world outside where the run stands, and hear whether it is to stop."""
         status = self._full_status(pace)
         self.directory.write_status("running", **status)
@@ -167,6 +245,10 @@ def make_run(spec: RunSpec[Any], directory: RunDirectory) -> Driver[Any]:
         from rollin.runs.sac import SACRun
 
         return SACRun(spec, directory)
+    if spec.config.engine == "rollin":
+        from rollin.runs.rollin import RollinRun
+
+        return RollinRun(spec, directory)
     from rollin.runs.tabular import TabularRun
 
     return TabularRun(spec, directory)
@@ -180,10 +262,20 @@ def run(
     should_stop: ShouldStop = lambda: False,
 ) -> bool:
     """Run a spec in a directory, or go on with it; a finished one is left as it is."""
-    directory = RunDirectory(out)
-    prepared = make_run(spec, directory)  # a bad task is refused before anything is written
+    # a bad task is refused before anything is written
+    return execute(make_run(spec, RunDirectory(out)), command, on_status, should_stop)
+
+
+def execute(
+    prepared: Driver[Any],
+    command: str = "",
+    on_status: OnStatus = lambda status: None,
+    should_stop: ShouldStop = lambda: False,
+) -> bool:
+    """Run what was prepared, or go on with it, and close it."""
+    directory = prepared.directory
     try:
-        RunDirectory.prepare(out, spec, prepared.fingerprint(), command)
+        RunDirectory.prepare(directory.path, prepared.spec, prepared.fingerprint(), command)
         with directory.lock():
             if directory.finished:
                 prepared.tidy()  # if a kill came just before that

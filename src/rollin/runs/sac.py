@@ -1,5 +1,6 @@
 """Drives plain SAC on a Gymnasium environment: logs, evaluates, checkpoints at episode ends."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,11 +9,9 @@ from safetensors.numpy import save
 
 from rollin.deep.sac import Event, evaluate, train_sac
 from rollin.envs.box import make_env
-from rollin.errors import RollinError
-from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from rollin.runs.driver import Driver, Pace
+from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
-from rollin.runs.loggers import TensorBoardLogger
+from rollin.runs.networks import good_state, policy_tensors
 from rollin.runs.spec import RunSpec, SACRunConfig
 from rollin.runs.store import RunDirectory
 from rollin.runs.versions import versions
@@ -43,7 +42,6 @@ class Counters:
 
     step: int = 0
     episodes: int = 0
-    seconds: float = 0.0
     returns: float = 0.0
     lengths: int = 0
     since: int = 0
@@ -78,37 +76,21 @@ class SACRun(Driver[SACRunConfig]):
         """Of the environment's spaces."""
         return f"{self.env.observation_size} observed, {self.env.action_size} acted"
 
-    def loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
-        """Consume the algorithm's events; checkpoints and stops fall on episode ends."""
-        config, counters = self.config, self.counters
-        spent_before = counters.seconds
-        events = train_sac(
+    def events(self) -> Iterator[Event]:
+        """The algorithm's events."""
+        config = self.config
+        return train_sac(
             self.env,
             self.learner,
             self.replay,
             self.streams,
             warmup=config.warmup,
             p=config.p if config.sampling == "geometric" else None,
-            step=counters.step,
+            step=self.counters.step,
         )
-        save_soon = False
-        while counters.step < config.steps:
-            event = next(events)
-            self._count(event)
-            if event.step % config.log_every == 0 or event.step == config.steps:
-                self.log(self._row(), board)
-            counters.seconds = spent_before + pace.tick(event.step)
-            if pace.status_due():
-                self.report(pace)
-            save_soon = save_soon or pace.stopped or pace.checkpoint_due()
-            if save_soon and event.episode_end:
-                self._checkpoint()
-                save_soon = False
-                if pace.stopped:
-                    return False
-        return True
 
-    def _count(self, event: Event) -> None:
+    def take(self, event: Event) -> bool:
+        """Count a step; checkpoints fall on episode ends."""
         counters = self.counters
         counters.step = event.step
         counters.last_return += event.reward
@@ -121,8 +103,10 @@ class SACRun(Driver[SACRunConfig]):
             counters.returns += counters.last_return
             counters.lengths += counters.last_length
             counters.last_return, counters.last_length = 0.0, 0
+        return event.episode_end
 
-    def _row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
+        """An evaluation, and what was counted since the last row."""
         counters = self.counters
         returns = evaluate(self.test_env, self.learner, self.config.eval_episodes)
         counters.eval_return = float(np.mean(returns))
@@ -152,68 +136,38 @@ class SACRun(Driver[SACRunConfig]):
             },
         }
 
-    def _checkpoint(self) -> None:
-        self.metrics.flush()
-        learner = self._good_state()
-        arrays = {f"learner.{n}": a for n, a in learner.items() if isinstance(a, np.ndarray)}
-        arrays |= {f"streams.{n}": a for n, a in self.streams.get_state().items()}
-        values = {
-            "updates": learner["count"],
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        return {
+            "learner": good_state(self.learner, self.step),
+            "streams": self.streams.get_state(),
             "replay": self.replay.get_state(),
-            "metrics": self.metrics.get_state(),
             "counters": asdict(self.counters),
             "seen": asdict(self._seen),
         }
-        saved = Checkpoint(self.step, self.spec.hash, arrays, values)
-        write_checkpoint(self.directory.checkpoint, saved)
 
-    def _good_state(self) -> dict[str, Any]:
-        """The learner's state, if it is one to keep."""
-        state = self.learner.get_state()
-        if not all(np.isfinite(state[name]).all() for name in ("theta", "m", "v", "target")):
-            raise RollinError(
-                f"The learner's parameters are no longer finite at step {self.step}: it diverged. "
-                "The last good checkpoint is kept; a smaller --learning-rate may help."
-            )
-        return state
-
-    def restore(self) -> None:
-        """Go back to the last checkpoint, or to the beginning if there is none."""
-        saved = read_checkpoint(self.directory.checkpoint, self.spec.hash)
-        if saved is None:
-            self.metrics.set_state({"rows": 0})
-            return
-        arrays, values = saved.arrays, saved.values
-        parts: dict[str, dict[str, Any]] = {"learner": {}, "streams": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = array
-        self.learner.set_state({**parts["learner"], "count": values["updates"]})
-        self.streams.set_state(parts["streams"])
-        self.replay.set_state(values["replay"])
-        self.metrics.set_state(values["metrics"])
-        self.counters = Counters(**values["counters"])
-        self._seen = UpdateInfo(**values["seen"])
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` gave."""
+        for name in ("learner", "streams", "replay"):
+            getattr(self, name).set_state(state[name])
+        self.counters = Counters(**state["counters"])
+        self._seen = UpdateInfo(**state["seen"])
 
     def finish(self) -> None:
         """Write the networks and the final figures; the replay file has then done its duty."""
         if self.config.keep_replay:
             self.replay.flush()
-        layout, state = self.learner.layout, self._good_state()
-        tables = {"actor": layout.actor, "critic1": layout.critics[0], "critic2": layout.critics[1]}
-        tensors = {
-            f"{network}.{i}": layer
-            for network, table in tables.items()
-            for i, layer in enumerate(layout.layers(state["theta"], table))
-        }
-        write_atomically(self.directory.path / "policy.safetensors", save(tensors))
+        theta = good_state(self.learner, self.step)["theta"]
+        layout, sac = self.learner.layout, self.config.sac
+        policy = policy_tensors(layout, sac, theta, self.env.actions)
+        write_atomically(self.directory.path / "policy.safetensors", save(policy))
         self.directory.write_result(
             {
                 "eval_return": self.counters.eval_return,
                 "env_steps": self.step,
                 "episodes": self.counters.episodes,
                 "updates": self.learner.count,
-                "seconds": round(self.counters.seconds, 3),
+                "seconds": round(self.seconds, 3),
                 "spec_hash": self.spec.hash,
                 "versions": versions(),
             }

@@ -9,8 +9,9 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from rollin.checks import at_least, check_alpha, check_beta, positive
+from rollin.checks import at_least, check_alpha, check_beta, did_you_mean, positive
 from rollin.curriculum import SuccessRate
+from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
@@ -132,32 +133,115 @@ class SACRunConfig:
     sac: SACConfig = field(default_factory=SACConfig)
 
     def __post_init__(self) -> None:
-        for name in ("steps", "log_every", "eval_episodes"):
-            at_least(1, _flag(name), getattr(self, name))
-        at_least(0, "--seed", self.seed)
-        if self.learner not in ("cpu", "jax"):
-            raise RollinError(f"--learner must be cpu or jax, got {self.learner!r}.")
+        _check_deep(self, self.warmup)
         if self.sampling not in ("uniform", "geometric"):
             raise RollinError(f"--sampling must be uniform or geometric, got {self.sampling!r}.")
-        if self.steps <= self.warmup:
-            raise RollinError(
-                f"--steps must be more than --warmup ({self.warmup}), got {self.steps}: learning "
-                "begins after the random steps."
-            )
-        if self.warmup < self.sac.batch:
-            raise RollinError(
-                f"--warmup must be at least --batch ({self.sac.batch}), got {self.warmup}: the "
-                "first update draws its batch from the random steps."
-            )
-        if self.capacity is not None:
-            at_least(self.sac.batch, "--capacity", self.capacity)
         if not 0 < self.p < 1:
             raise RollinError(f"--p must lie in (0, 1), got {self.p}.")
 
 
-ENGINES: dict[str, type[Any]] = {c.engine: c for c in (TabularConfig, SACRunConfig)}
+@dataclass(frozen=True)
+class RollinConfig:
+    """Options of one run of ROLLIN on a contextual environment."""
 
-Config = TypeVar("Config", TabularConfig, SACRunConfig)
+    engine: ClassVar[str] = "rollin"
+
+    learner: LearnerName = "cpu"
+    """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
+    steps: int = 1_000_000
+    """Environment steps."""
+    seed: int = 0
+    """Seed of all random streams of the run."""
+    algorithm: RollinOptions = field(default_factory=RollinOptions)
+    rule: Literal["return", "success"] | None = None
+    """What masters a context: the mean return, or the share of successful episodes; the task's own
+    if not given."""
+    threshold: float | None = None
+    """R, or the success rate, that the last episodes must exceed; the task's own if not given."""
+    threshold_slope: float = 0.0
+    """Slope of R(κ) = threshold + slope · κ."""
+    window: int | None = None
+    """Episodes under the current context that the rule looks at; the task's own (10) if not
+    given."""
+    delta: float | None = None
+    """Step Δ of the curriculum along its path, in κ; the task's own if not given."""
+    start: float | None = None
+    """κ at which the curriculum starts."""
+    path: str | None = None
+    """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
+    contexts: str | None = None
+    """Another curriculum as a JSON list of contexts: '[[0.5], [1.0], [2.0]]'."""
+    env_options: tuple[str, ...] = ()
+    """Options of the environment, as name=value."""
+    horizon: int | None = None
+    """Steps after which an episode is cut off; the environment's own limit if not given."""
+    capacity: int | None = None
+    """Newest transitions that the replay holds; all of the run if not given."""
+    log_every: int = 5_000
+    """Steps between two rows of metrics.csv, each with an evaluation."""
+    eval_episodes: int = 5
+    """Deterministic episodes per evaluation, on the current and on the last context."""
+    last: int = 50_000
+    """Steps at the end of the run over which κ and returns are averaged in result.json."""
+    keep_replay: bool = False
+    """Whether the file of all transitions stays when the run has finished."""
+    sac: SACConfig = field(default_factory=SACConfig)
+
+    def __post_init__(self) -> None:
+        _check_deep(self, self.algorithm.warmup)
+        at_least(1, "--last", self.last)
+        for name in ("window", "horizon"):
+            if getattr(self, name) is not None:
+                at_least(1, _flag(name), getattr(self, name))
+        if self.rule not in (None, "return", "success"):
+            raise RollinError(f"--rule must be return or success, got {self.rule!r}.")
+        if self.path is not None and self.contexts is not None:
+            raise RollinError("--path and --contexts are two ways to give a curriculum: use one.")
+        if self.threshold_slope and self.threshold is None:
+            raise RollinError("--threshold-slope needs --threshold, the R at κ = 0.")
+
+
+def _check_deep(config: Any, warmup: int) -> None:
+    """What holds for runs of plain SAC and of ROLLIN alike."""
+    for name in ("steps", "log_every", "eval_episodes"):
+        at_least(1, _flag(name), getattr(config, name))
+    at_least(0, "--seed", config.seed)
+    if config.learner not in ("cpu", "jax"):
+        raise RollinError(f"--learner must be cpu or jax, got {config.learner!r}.")
+    if config.steps <= warmup:
+        raise RollinError(
+            f"--steps must be more than --warmup ({warmup}), got {config.steps}: learning "
+            "begins after the random steps."
+        )
+    if warmup < config.sac.batch:
+        raise RollinError(
+            f"--warmup must be at least --batch ({config.sac.batch}), got {warmup}: the "
+            "first update draws its batch from the random steps."
+        )
+    if config.capacity is not None:
+        at_least(config.sac.batch, "--capacity", config.capacity)
+
+
+def rollin_config(**options: Any) -> RollinConfig:
+    """A configuration from options by their names, whichever part they belong to."""
+    parts: dict[type[Any], dict[str, Any]] = {RollinConfig: {}, RollinOptions: {}, SACConfig: {}}
+    names = {kind: {f.name for f in fields(kind)} - _PARTS.keys() for kind in parts}
+    for name, value in options.items():
+        kind = next((kind for kind in parts if name in names[kind]), None)
+        if kind is None:
+            known = sorted(set().union(*names.values()))
+            raise RollinError(f"There is no option {name}.{did_you_mean(name, known)}")
+        parts[kind][name] = value
+    algorithm, sac = RollinOptions(**parts[RollinOptions]), SACConfig(**parts[SACConfig])
+    return RollinConfig(**parts[RollinConfig], algorithm=algorithm, sac=sac)
+
+
+_PARTS: dict[str, type[Any]] = {"algorithm": RollinOptions, "sac": SACConfig}
+"""Options that are a dataclass of their own."""
+
+ENGINES: dict[str, type[Any]] = {c.engine: c for c in (TabularConfig, SACRunConfig, RollinConfig)}
+
+Config = TypeVar("Config", TabularConfig, SACRunConfig, RollinConfig)
 
 
 @dataclass(frozen=True)
@@ -196,8 +280,9 @@ def _config(kind: type[Any], values: dict[str, Any]) -> Any:
     if unknown := values.keys() - known:
         raise RollinError(f"config.json holds unknown options: {', '.join(sorted(unknown))}.")
     values = dict(values)
-    if "sac" in values:
-        values["sac"] = _config(SACConfig, values["sac"])
-    if "hidden" in values:
-        values["hidden"] = tuple(values["hidden"])
+    for name, value in values.items():
+        if name in _PARTS and not isinstance(value, str):  # the tabular `algorithm` is a word
+            values[name] = _config(_PARTS[name], value)
+        elif isinstance(value, list):
+            values[name] = tuple(value)
     return kind(**values)

@@ -4,6 +4,7 @@ Killed at any moment and started again, a run ends in the same metrics, paramete
 that was never interrupted (same machine, versions and threads).
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,10 +13,8 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.curriculum import SuccessRate
-from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from rollin.runs.driver import Driver, Pace
+from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
-from rollin.runs.loggers import TensorBoardLogger
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.runs.store import RunDirectory
 from rollin.runs.tasks import mdp_of
@@ -32,7 +31,7 @@ from rollin.tabular.policy_gradient import (
     constant_schedule,
     two_phase_schedule,
 )
-from rollin.tabular.rollin import RollinState, rollin
+from rollin.tabular.rollin import RollinState, Step, rollin
 from rollin.tabular.start import Start, roll_in
 
 COLUMNS = (
@@ -87,7 +86,6 @@ class Counters:
     env_steps: int = 0
     rollin_steps: int = 0
     rollin_steps_expected: float = 0.0
-    seconds: float = 0.0
     successes: float = 0.0
     since: int = 0
     last_success: float = 0.0
@@ -114,31 +112,24 @@ class TabularRun(Driver[TabularConfig]):
         """Of the MDP."""
         return self.mdp.fingerprint()
 
-    def loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
-        """Consume the algorithm's events until the last step or a stop; True at the last step."""
+    def events(self) -> Iterator[Step]:
+        """The algorithm's events, on one BLAS thread."""
         config = self.config
-        spent_before = self.counters.seconds
-        events = rollin(
-            self.mdp,
-            self.learner,
-            config.beta,
-            SuccessRate(config.threshold),
-            self.state,
-            recursive=config.mu == "recursive",
-            sampled=config.rollin == "sampled",
-        )
         with threadpool_limits(1):
-            while self.state.step < config.steps and not pace.stopped:
-                event = next(events)
-                self._count(event.k, event.info)
-                if event.step % config.log_every == 0 or event.step == config.steps:
-                    self.log(self._row(), board)
-                self.counters.seconds = spent_before + pace.tick(event.step)
-                if pace.status_due():
-                    self.report(pace)
-                if pace.stopped or pace.checkpoint_due():
-                    self._checkpoint()
-        return not pace.stopped
+            yield from rollin(
+                self.mdp,
+                self.learner,
+                config.beta,
+                SuccessRate(config.threshold),
+                self.state,
+                recursive=config.mu == "recursive",
+                sampled=config.rollin == "sampled",
+            )
+
+    def take(self, event: Step) -> bool:
+        """Count a gradient step; any of them may be followed by a checkpoint."""
+        self._count(event.k, event.info)
+        return True
 
     def _count(self, k: int, info: StepInfo) -> None:
         counters = self.counters
@@ -155,7 +146,8 @@ class TabularRun(Driver[TabularConfig]):
         powers = sum(self.config.beta**i for i in range(1, depth + 1))
         return powers * self.mdp.gamma / (1 - self.mdp.gamma)
 
-    def _row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
+        """Exact returns and what was counted since the last row."""
         log_pi, k = self.learner.log_pi, self.state.progress.k
         row = {
             "step": self.state.step,
@@ -185,45 +177,32 @@ class TabularRun(Driver[TabularConfig]):
             },
         }
 
-    def _checkpoint(self) -> None:
-        self.metrics.flush()
-        arrays = {"start.mu": self.state.start.mu}
-        arrays |= {f"policies.{k}": p for k, p in enumerate(self.state.policies)}
-        arrays |= {f"chain.{i}": p for i, p in enumerate(self.state.start.chain)}
-        values: dict[str, Any] = {
-            "progress": self.state.progress.get_state(),
-            "beta": self.state.start.beta,
-            "metrics": self.metrics.get_state(),
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        state = self.state
+        return {
+            "step": state.step,
+            "progress": state.progress.get_state(),
+            "policies": {str(k): policy for k, policy in enumerate(state.policies)},
+            "start": {
+                "mu": state.start.mu,
+                "beta": state.start.beta,
+                "chain": {str(i): policy for i, policy in enumerate(state.start.chain)},
+            },
             "counters": asdict(self.counters),
-            "learner": {},
+            "learner": self.learner.get_state(),
         }
-        for name, value in self.learner.get_state().items():
-            if isinstance(value, np.ndarray):
-                arrays[f"learner.{name}"] = value
-            else:
-                values["learner"][name] = value
-        write_checkpoint(
-            self.directory.checkpoint,
-            Checkpoint(self.state.step, self.spec.hash, arrays, values),
-        )
 
-    def restore(self) -> None:
-        """Go back to the last checkpoint, if there is one."""
-        saved = read_checkpoint(self.directory.checkpoint, self.spec.hash)
-        if saved is None:
-            self.metrics.set_state({"rows": 0})
-            return
-        arrays, values = saved.arrays, saved.values
-        self.state.step = saved.step
-        self.state.progress.set_state(values["progress"])
-        self.state.policies = _numbered(arrays, "policies.")
-        chain = tuple(_numbered(arrays, "chain."))
-        self.state.start = Start(arrays["start.mu"], chain, values["beta"])
-        self.metrics.set_state(values["metrics"])
-        self.counters = Counters(**values["counters"])
-        learner = {n[8:]: a for n, a in arrays.items() if n.startswith("learner.")}
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` gave."""
+        self.state.step = int(state["step"])
+        self.state.progress.set_state(state["progress"])
+        self.state.policies = _numbered(state["policies"])
+        start = state["start"]
+        self.state.start = Start(start["mu"], tuple(_numbered(start["chain"])), start["beta"])
+        self.counters = Counters(**state["counters"])
         self.learner.begin(self.mdp.task(self.state.progress.k), self.state.start)
-        self.learner.set_state({**learner, **values["learner"]})
+        self.learner.set_state(state["learner"])
 
     def finish(self) -> None:
         """Write policy and final figures."""
@@ -255,7 +234,7 @@ class TabularRun(Driver[TabularConfig]):
                 "env_steps": counters.env_steps,
                 "rollin_steps": counters.rollin_steps,
                 "rollin_steps_expected": round(counters.rollin_steps_expected),
-                "seconds": round(counters.seconds, 3),
+                "seconds": round(self.seconds, 3),
                 "switches": switches,
                 "spec_hash": self.spec.hash,
                 "versions": versions(),
@@ -287,6 +266,5 @@ def start_distributions(
     return starts
 
 
-def _numbered(arrays: dict[str, Any], prefix: str) -> list[Array]:
-    count = sum(name.startswith(prefix) for name in arrays)
-    return [arrays[f"{prefix}{i}"] for i in range(count)]
+def _numbered(policies: dict[str, Array]) -> list[Array]:
+    return [policies[str(i)] for i in range(len(policies))]

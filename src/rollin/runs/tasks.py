@@ -1,11 +1,10 @@
 """From the name of a tabular task to its MDP: four-rooms, FILE.npz, or module:factory."""
 
-import importlib
 from pathlib import Path
 
 from rollin.checks import did_you_mean
+from rollin.envs.registry import TASKS, load_factory
 from rollin.errors import RollinError
-from rollin.imports import from_here
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.tabular.four_rooms import GAMMA, four_rooms
 from rollin.tabular.mdp import ContextualMDP
@@ -36,23 +35,24 @@ def load_mdp(
         mdp = _from_factory(task)
     else:
         raise RollinError(
-            f"Unknown task {task!r}: expected {', '.join(TABULAR_TASKS)}, a FILE.npz, "
+            f"Unknown task {task!r}: expected {', '.join((*TABULAR_TASKS, *TASKS))}, a FILE.npz, "
             "module:factory or the id of a Gymnasium environment such as Hopper-v5."
-            f"{did_you_mean(task, TABULAR_TASKS)}"
+            f"{did_you_mean(task, (*TABULAR_TASKS, *TASKS))}"
         )
     return mdp if gamma is None else mdp.replace(gamma=gamma)
 
 
-def _from_factory(task: str) -> ContextualMDP:
-    module_name, _, name = task.partition(":")
+def gives_mdp(task: str) -> bool:
+    """Whether module:factory stands for a tabular task; what fails does not."""
+    factory = load_factory(task)
     try:
-        with from_here():
-            factory = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
-        raise RollinError(
-            f"{task} cannot be loaded ({error}): give module:factory, where the module can be "
-            "imported from here and the factory returns a ContextualMDP."
-        ) from error
+        return isinstance(factory() if callable(factory) else factory, ContextualMDP)
+    except Exception:  # it may want options, and says so when it is made
+        return False
+
+
+def _from_factory(task: str) -> ContextualMDP:
+    factory = load_factory(task)
     try:
         mdp = factory() if callable(factory) else factory
     except RollinError:

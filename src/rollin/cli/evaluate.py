@@ -1,0 +1,143 @@
+"""`rollin evaluate RUN`: episodes of a trained policy, as a table, JSON or a video."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tyro
+from rich.table import Table
+
+from rollin.checks import at_least
+from rollin.cli._common import make_console, parse
+from rollin.cli._video import check_video, write_video
+from rollin.deep.evaluate import Evaluation
+from rollin.deep.sac import EVALUATION_SEED
+from rollin.errors import RollinError
+from rollin.runs.files import write_json
+from rollin.runs.store import RunDirectory
+from rollin.runs.trained import TrainedRun
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Deterministic episodes of a run's policy, from the last checkpoint if it is not finished."""
+
+    run: tyro.conf.Positional[Path]
+    """The run directory."""
+    contexts: Literal["all", "reached", "current", "last"] = "all"
+    """all of the curriculum; those reached so far; the current one; the last one."""
+    episodes: int = 10
+    """Episodes on each context."""
+    seed: int = EVALUATION_SEED
+    """Seed of the first episode; the next ones count on from it."""
+    video: Path | None = None
+    """Also write the first episode on each context to this file: .gif, or .mp4 (needs the extra
+    rollin[video])."""
+    json: Path | None = None
+    """Also write the table to this file."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point of the subcommand."""
+    options = parse(EvaluateOptions, arguments, "evaluate")
+    at_least(1, "--episodes", options.episodes)
+    at_least(0, "--seed", options.seed)
+    if options.video is not None:
+        check_video(options.video)
+    directory = RunDirectory.open(options.run)
+    trained = TrainedRun.open(directory, None if options.video is None else "rgb_array")
+    frames: list[Any] = []
+    rows = [(k, evaluate(trained, k, options, frames)) for k in chosen(trained, options.contexts)]
+    console = make_console(120)
+    console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
+    console.print(table(trained, rows))
+    if options.json is not None:
+        write_json(options.json, as_json(trained, rows, options))
+        console.print(f"Table: {options.json}", soft_wrap=True)
+    if options.video is not None:
+        write_video(options.video, frames, trained.env.env.metadata.get("render_fps", 30))
+        console.print(f"Video: {options.video}, {len(frames)} frames", soft_wrap=True)
+    return 0
+
+
+def chosen(trained: TrainedRun, which: str) -> list[int]:
+    """The contexts to evaluate."""
+    last = trained.curriculum.K
+    return {
+        "all": list(range(last + 1)),
+        "reached": list(range(trained.k + 1)),
+        "current": [trained.k],
+        "last": [last],
+    }[which]
+
+
+def evaluate(
+    trained: TrainedRun, k: int, options: EvaluateOptions, frames: list[Any]
+) -> Evaluation:
+    """Episodes on one context; the first one's pictures go to `frames`."""
+    if options.video is None:
+        return trained.evaluate(k, options.episodes, options.seed, lambda: None)
+
+    def record() -> None:
+        picture = trained.env.env.render()
+        if not isinstance(picture, np.ndarray):
+            raise RollinError(
+                "The environment gives no pictures: its render() must return an array when it is "
+                "made with render_mode='rgb_array'."
+            )
+        frames.append(picture)
+
+    first = trained.evaluate(k, 1, options.seed, record)
+    if options.episodes == 1:
+        return first
+    rest = trained.evaluate(k, options.episodes - 1, options.seed + 1, lambda: None)
+    return Evaluation(first.returns + rest.returns, first.successes + rest.successes)
+
+
+def table(trained: TrainedRun, rows: list[tuple[int, Evaluation]]) -> Table:
+    """For the terminal."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("k", "κ", "context", "return", "± std", "worst", "success", "threshold"):
+        shown.add_column(title, justify="right")
+    curriculum = trained.curriculum
+    for k, found in rows:
+        context = ", ".join(f"{x:.3g}" for x in curriculum.contexts[k])
+        shown.add_row(
+            f"{k}{' *' if k == trained.k else ''}",
+            f"{curriculum.kappas[k]:.3f}",
+            context,
+            f"{found.mean:.2f}",
+            f"{np.std(found.returns):.2f}",
+            f"{min(found.returns):.2f}",
+            f"{found.success:.0%}",
+            f"{curriculum.threshold(k):g}",
+        )
+    return shown
+
+
+def as_json(
+    trained: TrainedRun, rows: list[tuple[int, Evaluation]], options: EvaluateOptions
+) -> dict[str, Any]:
+    """The same as plain values."""
+    curriculum = trained.curriculum
+    return {
+        "run": str(options.run),
+        "step": trained.step,
+        "k": trained.k,
+        "episodes": options.episodes,
+        "seed": options.seed,
+        "contexts": [
+            {
+                "k": k,
+                "kappa": curriculum.kappas[k],
+                "context": curriculum.contexts[k].tolist(),
+                "returns": found.returns,
+                "return_mean": found.mean,
+                "success": found.success,
+                "threshold": curriculum.threshold(k),
+            }
+            for k, found in rows
+        ],
+    }

@@ -1,0 +1,41 @@
+"""What a run keeps of a learner: a state that is worth keeping, and the policy as a file."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rollin.envs.box import ActionBox
+from rollin.errors import RollinError
+from rollin.sac.config import SACConfig
+from rollin.sac.learner import Learner
+from rollin.sac.network import Float, Layout
+
+
+def good_state(learner: Learner, step: int) -> dict[str, Any]:
+    """The learner's state, if it is one to keep."""
+    state = learner.get_state()
+    if not all(np.isfinite(state[name]).all() for name in ("theta", "m", "v", "target")):
+        raise RollinError(
+            f"The learner's parameters are no longer finite at step {step}: it diverged. "
+            "The last good checkpoint is kept; a smaller --learning-rate may help."
+        )
+    return state
+
+
+def policy_tensors(
+    layout: Layout, config: SACConfig, theta: Float, actions: ActionBox, **more: NDArray[Any]
+) -> dict[str, Float]:
+    """What `rollin.Policy` is made of, with the critics and what else is given."""
+    tables = {"actor": layout.actor, "critic1": layout.critics[0], "critic2": layout.critics[1]}
+    tensors = {
+        f"{network}.{i}": np.ascontiguousarray(layer)
+        for network, table in tables.items()
+        for i, layer in enumerate(layout.layers(theta, table))
+    }
+    more |= {
+        "action_low": actions.low,
+        "action_high": actions.high,
+        "log_std": np.array([config.log_std_min, config.log_std_max]),
+    }
+    return tensors | {name: np.ascontiguousarray(a, np.float32) for name, a in more.items()}

@@ -1,0 +1,377 @@
+"""Drives ROLLIN on a contextual environment: logs, evaluates, checkpoints at episode ends."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+from rollin.curriculum import Curriculum, EpisodeRule, ReturnThreshold, SuccessRate
+from rollin.deep.agents import RollinState, prepare
+from rollin.deep.evaluate import Evaluation, evaluate_context
+from rollin.deep.rollin import Episode, Event, train_rollin
+from rollin.envs.check import check_env
+from rollin.envs.contextual import ContextEnv
+from rollin.envs.registry import make_contextual
+from rollin.errors import RollinError
+from rollin.runs.driver import Driver
+from rollin.runs.files import write_atomically
+from rollin.runs.networks import good_state, policy_tensors
+from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
+from rollin.runs.versions import versions
+from rollin.sac.learner import UpdateInfo
+from rollin.sac.network import Float
+
+LOSSES = ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature")
+COLUMNS = (
+    "step",
+    "k",
+    "kappa",
+    "threshold",
+    "window_mean",
+    "train_return",
+    "train_length",
+    "train_success",
+    "rollin_fraction",
+    "rollin_length",
+    "eval_return",
+    "eval_success",
+    "eval_return_final",
+    "eval_success_final",
+    "episodes",
+    "rollin_episodes",
+    "updates_main",
+    "updates_exp",
+    *LOSSES,
+    *(f"exp_{name}" for name in LOSSES),
+)
+EPISODE_COLUMNS = ("step", "k", "return", "length", "success", "rollin", "rollin_steps")
+REPLAY = "replay.f32"
+PATIENCE = 10  # windows of episodes on one context before its threshold is doubted
+
+
+@dataclass
+class Counters:
+    """Sums over the run so far, and over the episodes since the last row of metrics."""
+
+    rollin_episodes: int = 0
+    rollin_steps: int = 0
+    updates_exp: int = 0
+    since: int = 0
+    returns: float = 0.0
+    lengths: int = 0
+    successes: int = 0
+    rollins: int = 0
+    rollin_lengths: int = 0
+
+
+class RollinRun(Driver[RollinConfig]):
+    """One run: environment, curriculum, agents and buffers, counters.
+
+    env, test_env, curriculum: objects to run on instead of what the spec names.
+    """
+
+    columns = COLUMNS
+
+    def __init__(
+        self,
+        spec: RunSpec[RollinConfig],
+        directory: RunDirectory,
+        env: ContextEnv | None = None,
+        test_env: ContextEnv | None = None,
+        curriculum: Curriculum | None = None,
+    ) -> None:
+        super().__init__(spec, directory)
+        config = self.config
+        self.env = env or env_of(spec)
+        self.test_env = test_env or env_of(spec)
+        self.curriculum = curriculum_of(self.env, config, curriculum)
+        check_env(self.test_env, self.curriculum, deterministic=False)
+        self.state = prepare(
+            self.env,
+            self.curriculum,
+            config.algorithm,
+            config.sac,
+            seed=config.seed,
+            capacity=min(config.capacity or config.steps, config.steps),
+            learner=config.learner,
+            replay_path=directory.path / REPLAY,
+        )
+        self.counters = Counters()
+        self.episodes = MetricsWriter(directory.path / "episodes.csv", EPISODE_COLUMNS)
+        self.writers["episodes"] = self.episodes
+        nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
+        self._seen = {"main": nothing, "exp": nothing}
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return self.state.step
+
+    def fingerprint(self) -> str:
+        """Of the environment's spaces and of the curriculum."""
+        env, curriculum = self.env, self.curriculum
+        thresholds = [curriculum.threshold(k) for k in range(curriculum.K + 1)]
+        walked = [curriculum.contexts.tolist(), thresholds, type(curriculum.rule).__name__]
+        digest = hashlib.sha256(json.dumps(walked).encode()).hexdigest()[:16]
+        return (
+            f"{env.observation_size} observed, {env.context_size} of context, "
+            f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}"
+        )
+
+    def events(self) -> Iterator[Event]:
+        """The algorithm's events."""
+        return train_rollin(self.state)
+
+    def take(self, event: Event) -> bool:
+        """Count a step; checkpoints fall on episode ends."""
+        if event.main is not None:
+            self._seen["main"] = event.main
+        if event.exp is not None:
+            self._seen["exp"] = event.exp
+            self.counters.updates_exp += 1
+        if event.episode is None:
+            return False
+        self._count(event.episode)
+        return True
+
+    def _count(self, episode: Episode) -> None:
+        counters = self.counters
+        counters.since += 1
+        counters.returns += episode.total
+        counters.lengths += episode.length
+        counters.successes += episode.success
+        counters.rollins += episode.rollin
+        counters.rollin_lengths += episode.rollin_steps
+        counters.rollin_episodes += episode.rollin
+        counters.rollin_steps += episode.rollin_steps
+        row = (self.step, episode.k, episode.total, episode.length, int(episode.success))
+        row += (int(episode.rollin), episode.rollin_steps)
+        self.episodes.write(dict(zip(EPISODE_COLUMNS, row, strict=True)))
+
+    def evaluate(self, k: int) -> Evaluation:
+        """Deterministic episodes of π_main under context k."""
+        context, main = self.curriculum.contexts[k], self.state.main
+        return evaluate_context(
+            self.test_env,
+            lambda seen: main.act(seen, deterministic=True),
+            context,
+            self.config.eval_episodes,
+        )
+
+    def row(self) -> dict[str, Any]:
+        """Evaluations on the current and the last context, and what was counted."""
+        counters, progress, window = self.counters, self.state.progress, self.state.window
+        current, final = self.evaluate(progress.k), self.evaluate(progress.K)
+        episodes, rollins = max(counters.since, 1), max(counters.rollins, 1)
+        row = {
+            "step": self.step,
+            "k": progress.k,
+            "kappa": progress.kappa,
+            "threshold": self.curriculum.threshold(progress.k),
+            "window_mean": window.mean,
+            "train_return": counters.returns / episodes,
+            "train_length": counters.lengths / episodes,
+            "train_success": counters.successes / episodes,
+            "rollin_fraction": counters.rollins / episodes,
+            "rollin_length": counters.rollin_lengths / rollins,
+            "eval_return": current.mean,
+            "eval_success": current.success,
+            "eval_return_final": final.mean,
+            "eval_success_final": final.success,
+            "episodes": self.state.episode,
+            "rollin_episodes": counters.rollin_episodes,
+            "updates_main": self.state.main.count,
+            "updates_exp": counters.updates_exp,
+            **asdict(self._seen["main"]),
+            **{f"exp_{name}": value for name, value in asdict(self._seen["exp"]).items()},
+        }
+        counters.since = counters.lengths = counters.successes = 0
+        counters.rollins = counters.rollin_lengths = 0
+        counters.returns = 0.0
+        return row
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands."""
+        progress, window = self.state.progress, self.state.window
+        threshold = self.curriculum.threshold(progress.k)
+        return {
+            "k": progress.k,
+            "K": progress.K,
+            "kappa": progress.kappa,
+            "window_mean": window.mean,
+            "window_episodes": len(window.values),
+            "threshold": threshold,
+            "figures": {
+                "k": f"{progress.k}/{progress.K}",
+                "κ": f"{progress.kappa:.3f}",
+                f"mean of last {window.size} / R": f"{window.mean:.4g} / {threshold:g}",
+                "roll-ins": str(self.counters.rollin_episodes),
+            },
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        good_state(self.state.main, self.step)
+        good_state(self.state.exp, self.step)
+        return {
+            "rollin": self.state.get_state(),
+            "counters": asdict(self.counters),
+            "seen": {name: asdict(info) for name, info in self._seen.items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` gave."""
+        self.state.set_state(state["rollin"])
+        self.counters = Counters(**state["counters"])
+        self._seen = {name: UpdateInfo(**info) for name, info in state["seen"].items()}
+
+    def warning(self) -> str | None:
+        """What to tell about a threshold that was not met, with the largest value seen."""
+        progress, window = self.state.progress, self.state.window
+        if progress.completed is not None:
+            return None
+        what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"
+        threshold = self.curriculum.threshold(progress.k)
+        if window.seen < PATIENCE * window.size or window.largest > threshold:
+            return None
+        return (
+            f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} episodes, "
+            f"none of which came above the threshold {threshold:g}: the largest {what} seen is "
+            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold."
+        )
+
+    def finish(self) -> None:
+        """Write the policy and the final figures; the replay file has then done its duty."""
+        progress, counters, config = self.state.progress, self.counters, self.config
+        if config.keep_replay:
+            self.state.D.flush()
+        main = self.state.main
+        policy = save(trained_policy(self.state))
+        write_atomically(self.directory.path / "policy.safetensors", policy)
+        current, final = self.evaluate(progress.k), self.evaluate(progress.K)
+        begin = max(self.step - config.last, 0)
+        self.directory.write_result(
+            {
+                "kappa": progress.kappa,
+                "kappa_mean_last": progress.mean_kappa(begin, self.step),
+                "return_mean_last": self._mean_return_since(begin),
+                "k": progress.k,
+                "K": progress.K,
+                "env_steps": self.step,
+                "episodes": self.state.episode,
+                "updates_main": main.count,
+                "updates_exp": counters.updates_exp,
+                "rollin_episodes": counters.rollin_episodes,
+                "rollin_steps": counters.rollin_steps,
+                "eval_return": current.mean,
+                "eval_success": current.success,
+                "eval_return_final": final.mean,
+                "eval_success_final": final.success,
+                "seconds": round(self.seconds, 3),
+                "advances": [asdict(advance) for advance in progress.advances],
+                "completed": asdict(progress.completed) if progress.completed else None,
+                "warning": self.warning(),
+                "spec_hash": self.spec.hash,
+                "versions": versions(),
+            }
+        )
+
+    def _mean_return_since(self, begin: int) -> float | None:
+        """Mean return of the episodes that ended after step `begin`; None if none did."""
+        ended = read_metrics(self.episodes.path)
+        last = [r for s, r in zip(ended["step"], ended["return"], strict=True) if s > begin]
+        return float(np.mean(last)) if last else None
+
+    def tidy(self) -> None:
+        """Delete checkpoint and replay file, unless that is to be kept."""
+        super().tidy()
+        if not self.config.keep_replay:
+            self.state.D.discard()
+
+    def close(self) -> None:
+        """Release the environments and the learners' threads."""
+        for part in (self.env, self.test_env, self.state):
+            part.close()
+
+
+def trained_policy(state: RollinState) -> dict[str, Float]:
+    """π_main as the tensors of a `rollin.Policy`."""
+    main, curriculum = state.main, state.curriculum
+    return policy_tensors(
+        main.layout,
+        main.config,
+        good_state(main, state.step)["theta"],
+        state.env.actions,
+        contexts=curriculum.contexts,
+        kappas=np.array(curriculum.kappas),
+        k=np.array([state.progress.k]),
+    )
+
+
+def env_of(spec: RunSpec[RollinConfig], render_mode: str | None = None) -> ContextEnv:
+    """The environment that a spec names."""
+    config = spec.config
+    return make_contextual(
+        spec.task, config.env_options, horizon=config.horizon, render_mode=render_mode
+    )
+
+
+def curriculum_of(
+    env: ContextEnv, config: RollinConfig, given: Curriculum | None = None
+) -> Curriculum:
+    """The curriculum of a run: given, on the command line, or the env's own; with its options."""
+    rule = _rule(config)
+    if config.path is not None:
+        return Curriculum.along(
+            _json("--path", config.path),
+            0.1 if config.delta is None else config.delta,
+            _needed(rule),
+            start=config.start or 0.0,
+            episodes=config.window or 10,
+        )
+    if config.contexts is not None:
+        listed = Curriculum.listed(
+            _json("--contexts", config.contexts), _needed(rule), episodes=config.window or 10
+        )
+        return listed.changed(delta=config.delta, start=config.start)
+    own = given or env.curriculum
+    if own is None:
+        raise RollinError(
+            "The environment has no curriculum of its own: give it an attribute `curriculum`, or "
+            "use --path or --contexts with --threshold."
+        )
+    return own.changed(delta=config.delta, start=config.start, rule=rule, episodes=config.window)
+
+
+def _rule(config: RollinConfig) -> EpisodeRule | None:
+    threshold, slope = config.threshold, config.threshold_slope
+    if config.rule == "success":
+        return SuccessRate(0.5 if threshold is None else threshold)
+    if threshold is None:
+        if config.rule == "return":
+            raise RollinError("--rule return needs --threshold, the return R to exceed.")
+        return None
+    if slope:
+        return ReturnThreshold(lambda kappa: threshold + slope * kappa)
+    return ReturnThreshold(threshold)
+
+
+def _needed(rule: EpisodeRule | None) -> EpisodeRule:
+    if rule is None:
+        raise RollinError(
+            "A curriculum from --path or --contexts needs --threshold, the return R to exceed, "
+            "or --rule success."
+        )
+    return rule
+
+
+def _json(flag: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise RollinError(f"{flag} must be JSON, such as '[[0, 0], [8, 0]]': {error}.") from error

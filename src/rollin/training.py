@@ -1,0 +1,173 @@
+"""`rollin.train`: ROLLIN on an environment of yours, in one call; `prepare` for a loop of your own.
+
+```
+trained = rollin.train(make_env, curriculum, beta=0.1, steps=100_000)
+action = trained.policy.act(observation, context)
+```
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from rollin.curriculum import Advance, Curriculum
+from rollin.deep import agents
+from rollin.deep.agents import RollinState
+from rollin.deep.rollin import Event, train_rollin
+from rollin.envs.box import Env
+from rollin.envs.check import check_env
+from rollin.envs.contextual import ContextEnv
+from rollin.envs.registry import TASKS, make_contextual
+from rollin.errors import RollinError
+from rollin.policy import Policy
+from rollin.runs.driver import execute
+from rollin.runs.rollin import RollinRun, curriculum_of, trained_policy
+from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
+from rollin.runs.store import RunDirectory, read_metrics
+
+Source = Env | Callable[[], Env] | str
+"""An env, a function that makes one, or the name of a task."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training gave: the policy, how far it came, and the way there."""
+
+    policy: Policy
+    kappa: float
+    k: int
+    K: int
+    advances: list[Advance]
+    completed: Advance | None
+    returns: list[float] = field(repr=False)
+    """Returns of all episodes, each under the context that was learned at the time."""
+    finished: bool = True
+    """Whether all steps were done; False if `should_stop` ended it before."""
+
+
+def train(
+    env: Source,
+    curriculum: Curriculum | None = None,
+    *,
+    beta: float = 0.1,
+    steps: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    **options: Any,
+) -> Trained:
+    """Learn a curriculum with ROLLIN (β > 0) or its baseline (β = 0).
+
+    env: a contextual env, a function that makes one, or a task's name. curriculum: the env's own if
+    not given. out: a run directory with metrics, checkpoints and result, in which the same call
+    goes on after an interruption; the env must then be a function or a name, because evaluations
+    need one of their own. on_event: called after every step (without `out`). options: every option
+    of `rollin train`, by its name: method, hidden, gamma, relabel, …
+    """
+    options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
+    config = _config(env, options)
+    if out is not None:
+        if on_event is not None:
+            raise RollinError("on_event belongs to training without `out`, which writes metrics.")
+        return _train_in_directory(env, curriculum, config, Path(out), should_stop)
+    state = _prepare(env, curriculum, config)
+    returns: list[float] = []
+    try:
+        for event in train_rollin(state):
+            if event.episode is not None:
+                returns.append(event.episode.total)
+            if on_event is not None:
+                on_event(event)
+            if event.step == config.steps or (event.episode_end and should_stop()):
+                break
+        return _trained(state, returns, finished=state.step == config.steps)
+    finally:
+        state.close()
+
+
+def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> RollinState:
+    """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`."""
+    return _prepare(env, curriculum, _config(env, options))
+
+
+def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
+    defaults = TASKS[env].defaults if isinstance(env, str) and env in TASKS else {}
+    return rollin_config(**{**defaults, **options})
+
+
+def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> RollinState:
+    handle = _make(env, config)
+    walked = curriculum_of(handle, config, curriculum)
+    check_env(handle, walked, deterministic=False)
+    return agents.prepare(
+        handle,
+        walked,
+        config.algorithm,
+        config.sac,
+        seed=config.seed,
+        capacity=min(config.capacity or config.steps, config.steps),
+        learner=config.learner,
+    )
+
+
+def _make(env: Source, config: RollinConfig) -> ContextEnv:
+    if isinstance(env, str):
+        return make_contextual(env, config.env_options, horizon=config.horizon)
+    made = env if isinstance(env, gymnasium.Env) else env()
+    if not isinstance(made, gymnasium.Env):
+        raise RollinError(
+            f"env must be a contextual Gymnasium env, a function that makes one or the name of a "
+            f"task, got {type(made).__name__}."
+        )
+    if config.horizon is not None:
+        made = gymnasium.wrappers.TimeLimit(made, config.horizon)
+    return ContextEnv(made)
+
+
+def _train_in_directory(
+    env: Source,
+    curriculum: Curriculum | None,
+    config: RollinConfig,
+    out: Path,
+    should_stop: Callable[[], bool],
+) -> Trained:
+    if isinstance(env, gymnasium.Env):
+        raise RollinError(
+            "With `out`, env must be a function that makes the environment, or a task's name: "
+            "evaluations in between need an environment of their own."
+        )
+    name = env if isinstance(env, str) else getattr(env, "__qualname__", type(env).__name__)
+    both = _make(env, config), _make(env, config)
+    run = RollinRun(RunSpec(name, config), RunDirectory(out), *both, curriculum)
+    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
+    returns = read_metrics(out / "episodes.csv")["return"]
+    if not finished:
+        return _trained(run.state, returns, finished=False)
+    result = run.directory.result()
+    return Trained(
+        Policy.load(out),
+        result["kappa"],
+        result["k"],
+        result["K"],
+        [Advance(**advance) for advance in result["advances"]],
+        Advance(**result["completed"]) if result["completed"] else None,
+        returns,
+    )
+
+
+def _trained(state: RollinState, returns: list[float], *, finished: bool) -> Trained:
+    progress = state.progress
+    return Trained(
+        Policy.of(trained_policy(state)),
+        progress.kappa,
+        progress.k,
+        progress.K,
+        list(progress.advances),
+        progress.completed,
+        returns,
+        finished,
+    )

@@ -1,0 +1,100 @@
+"""The Python API: `rollin.train`, the generator beneath it, the examples."""
+
+import runpy
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rollin
+from rollin import RollinError
+from rollin.runs import driver
+from rollin.runs.files import read_json
+from tests.envs import Line
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SMALL: dict[str, Any] = {"warmup": 60, "hidden": (8, 8), "batch": 16, "threshold": -1.0}
+
+
+def test_training_in_memory_and_in_a_directory_is_the_same(tmp_path):
+    events = []
+    one = rollin.train(Line, beta=0.3, steps=400, seed=2, on_event=events.append, **SMALL)
+    other = rollin.train(Line, beta=0.3, steps=400, seed=2, out=tmp_path / "a", **SMALL)
+    again = rollin.train(Line, beta=0.3, steps=400, seed=2, out=tmp_path / "a", **SMALL)
+    assert len(events) == 400
+    assert one.finished
+    for trained in (other, again):  # the second one only reads
+        assert trained.returns == one.returns
+        assert trained.advances == one.advances
+        assert trained.completed == one.completed
+        assert (trained.kappa, trained.k, trained.K) == (1.0, 3, 3)
+        for mine, theirs in zip(one.policy.layers, trained.policy.layers, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    assert read_json(tmp_path / "a" / "config.json")["task"] == "Line"
+
+
+def test_training_can_be_stopped_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)
+    whole = rollin.train(Line, steps=400, **SMALL)
+    status = tmp_path / "a" / "status.json"
+    part = rollin.train(
+        Line, steps=400, out=tmp_path / "a", **SMALL,
+        should_stop=lambda: read_json(status)["step"] > 100,
+    )  # fmt: skip
+    assert not part.finished
+    assert part.returns == whole.returns[: len(part.returns)]
+    rest = rollin.train(Line, steps=400, out=tmp_path / "a", **SMALL)
+    assert rest.finished
+    assert rest.returns == whole.returns
+
+
+def test_a_loop_of_one_s_own():
+    curriculum = rollin.Curriculum.listed([[0.0], [1.0]], rule=2.0, episodes=2)
+    state = rollin.prepare(Line(), curriculum, beta=0.2, seed=1, warmup=60, batch=16, hidden=(8,))
+    steps = [event.step for event in islice(rollin.train_rollin(state), 120)]
+    assert steps == list(range(1, 121))
+    assert state.curriculum is curriculum or state.curriculum.contexts is curriculum.contexts
+
+
+def test_a_task_by_name_has_its_defaults():
+    state = rollin.prepare("point-umaze", beta=0.1, steps=5000)
+    assert state.main.config.gamma == 0.97
+    assert state.options.warmup == 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"env": Line(), "out": "x"}, "env must be a function that makes the environment"),
+        ({"env": Line, "hiden": (8,)}, "There is no option hiden. Did you mean hidden?"),
+        ({"env": lambda: 3}, "got int"),
+        ({"env": Line, "out": "x", "on_event": print}, "on_event belongs to training without"),
+        ({"env": gymnasium.make("Pendulum-v1")}, "is no contextual env"),
+        ({"env": "point-umase"}, "Did you mean point-umaze?"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RollinError) as caught:
+        rollin.train(**{"steps": 20_000, **arguments})
+    assert message in str(caught.value)
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_example_of_an_own_environment_reaches_the_last_place(capsys):
+    runpy.run_path(str(EXAMPLES / "own_env.py"))["main"](26_000)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "from scratch: 0 rewards in 26,000 steps"
+    assert lines[-1].startswith("kappa = 1.00")
+
+
+def test_the_example_of_a_goal_env_learns_its_first_contexts(capsys):
+    pytest.importorskip("gymnasium_robotics")
+    runpy.run_path(str(EXAMPLES / "point_maze.py"))["main"](14_000)
+    lines = capsys.readouterr().out.splitlines()
+    assert "context 0 mastered" in lines[0]
+    assert lines[-1].startswith("kappa = ")
+    rollin.check_env(runpy.run_path(str(EXAMPLES / "point_maze.py"))["make_env"]())
