@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rollin.advance import SuccessRate
 from rollin.curriculum import Curriculum
 from rollin.envs.contextual import ContextualEnv, context_of
 
@@ -211,4 +212,24 @@ class PointGoal(gymnasium.Env[Any, Any]):
 def no_curriculum() -> Line:
     env = Line()
     env.curriculum = None
+    return env
+
+
+ONE_LINE = Line()
+
+
+def same_line() -> Line:
+    return ONE_LINE
+
+
+def listed_line() -> Line:
+    env: Any = Line()
+    env.curriculum = [[0.0], [1.0]]
+    return env
+
+
+def rated_line(length: int = 6) -> Line:
+    env = Line(length)
+    contexts = [[0.0], [0.1], [0.2]]
+    env.curriculum = Curriculum.listed(contexts, SuccessRate(0.9), episodes=3)
     return env

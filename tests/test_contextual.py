@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollin import Contextual, Curriculum, GoalContext, RollinError, check_env
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.envs.point_umaze import PATH, PointUmaze
 from rollin.envs.registry import TASKS, make_contextual
 from tests.envs import Line, PointGoal, Walk
@@ -170,6 +170,25 @@ def test_a_wrapped_contextual_env_is_still_one():
     assert env.curriculum is not None
 
 
+def test_an_env_that_returns_one_array_always_passes_the_checker():
+    class Shared(Line):
+        shared = np.zeros(1)
+
+        def step(self, action):
+            observed, *rest, info = super().step(action)
+            self.shared[:] = info["outcome"]
+            return observed, *rest, {"outcome": self.shared}
+
+    check_env(Shared())
+
+
+def test_contexts_are_copied():
+    env, context = Line(), np.array([1.0])
+    env.reset(options={"context": context})
+    context += 2
+    assert env.context == 1.0
+
+
 def test_actions_are_scaled_and_vectors_are_float32_copies():
     env = ContextEnv(Line())
     first, outcome = env.reset(np.zeros(1, np.float32), seed=0)
@@ -181,11 +200,71 @@ def test_actions_are_scaled_and_vectors_are_float32_copies():
 # ------------------------------------------------------------------ what goes wrong
 
 
+def broken(**changes):
+    """A Line whose step gives something else."""
+
+    class Broken(Line):
+        def step(self, action):
+            observed, reward, terminated, truncated, info = super().step(action)
+            parts = {"observed": observed, "reward": reward, "info": info, **changes}
+            if "all" in changes:
+                return changes["all"]
+            return parts["observed"], parts["reward"], terminated, truncated, parts["info"]
+
+        def compute_reward(self, outcome, context):
+            if "float32" in changes and np.asarray(outcome).dtype == np.float32:
+                raise ValueError("no float32, please")
+            return super().compute_reward(outcome, context)
+
+        def is_success(self, outcome, context):
+            if "success" in changes:
+                return np.asarray(outcome).max(axis=1) > 0
+            return super().is_success(outcome, context)
+
+    return Broken()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": None}, "a reward that is no number"),
+        ({"reward": np.ones(2)}, "a reward that is no number"),
+        ({"all": (1, 2.0, False, {})}, "step must give observation, reward, .* a tuple of int"),
+        ({"info": None}, "step must give observation"),
+        ({"info": {"outcome": {"a": 1}}}, r"info\['outcome'\] as real numbers, got dict"),
+        ({"observed": np.zeros(3)}, "as a dict of observation and context"),
+        ({"success": True}, "is_success raised AxisError"),
+        ({"float32": True}, "raised ValueError: no float32, please"),
+    ],
+)
+def test_broken_environments_are_told_in_a_sentence(changes, message):
+    with pytest.raises(RollinError, match=message):
+        check_env(broken(**changes))
+
+
+def test_noise_without_a_seed_is_found():
+    class Noisy(Line):
+        def step(self, action):
+            self.x += np.random.default_rng().normal()
+            return super().step(action)
+
+    with pytest.raises(RollinError, match="two episodes with the same seed and actions"):
+        check_env(Noisy())
+    check_env(Noisy(), deterministic=False)
+
+
+def test_whole_numbers_are_no_contexts():
+    env = Line()
+    env.context_space = spaces.Box(-4, 4, (1,), np.int64)
+    with pytest.raises(RollinError, match="contexts of real numbers, got a context_space of int64"):
+        ContextEnv(env)
+
+
 @pytest.mark.parametrize(
     ("breaks", "message"),
     [
         ("forgets", r"was given the context \[0.8\] and shows \[0.0\] after a later reset"),
-        ("seedless", "two resets with the same seed begin differently"),
+        ("seedless", "two episodes with the same seed and actions go differently"),
         ("disagrees", r"step gave the reward 1.\d+, but compute_reward gives 0.\d+"),
         ("no outcome", r"must give info\['outcome'\] at reset and at every step"),
         ("unbatched", r"one number for one outcome, got shape \(1,\): reduce over the last axis"),
@@ -229,7 +308,8 @@ def test_contexts_outside_are_refused(context, message):
         ("point-umase", [], "Did you mean point-umaze?"),
         ("no_such_module:make", [], "cannot be loaded"),
         ("tests.envs:Lime", [], "cannot be loaded"),
-        ("tests.envs:spaces", [], "must return a contextual Gymnasium env, got module"),
+        ("tests.envs:spaces", [], "must be a function that makes the environment anew"),
+        ("builtins:dict", [], "must return a contextual Gymnasium env, got dict"),
         ("point-umaze", ["max_speed"], "must be name=value, got 'max_speed'"),
         ("point-umaze", ["max_speed=-1"], "max_speed must be a finite number greater than 0"),
         ("point-umaze", ["mass=3"], "point-umaze cannot be made: TypeError"),

@@ -1,16 +1,19 @@
 """Curricula: paths, κ, windows and rules."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rollin import Curriculum, ReturnThreshold, RollinError, SuccessRate
-from rollin.curriculum import Progress, Window, polyline
+from rollin.advance import Window
+from rollin.curriculum import Progress, polyline
 
 U = [[0, 0], [8, 0], [8, 8], [0, 8]]
+ANY: Any = lambda value: value  # noqa: E731  (what a type checker would refuse)
 
 
 def test_the_u_maze_in_steps_of_a_twelfth():
@@ -64,6 +67,9 @@ def test_a_curriculum_can_be_changed():
 def test_thresholds_may_rise_with_kappa():
     curriculum = Curriculum.along([[0], [1]], 0.25, ReturnThreshold(lambda k: 500 + 4500 * k))
     assert [curriculum.threshold(k) for k in range(5)] == [500, 1625, 2750, 3875, 5000]
+    short = Curriculum.along([[0], [1]], 0.5, lambda k: 1 + k)
+    assert short.threshold(1) == 1.5
+    assert Curriculum.along([[0], [1]], 0.5, ANY(np.int64(3))).threshold(1) == 3
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,10 @@ def test_thresholds_may_rise_with_kappa():
         (lambda: Curriculum.along(U, 0.5, ReturnThreshold(lambda k: 1 / k if k else math.inf)),
          "finite number on every context, got inf at κ = 0"),
         (lambda: Curriculum.listed([[0], [1]], 1.0).changed(delta=0.1), "without a path"),
+        (lambda: Curriculum.listed([[0], [1]], ANY("success")), "a threshold R, .* got str"),
+        (lambda: Curriculum.listed([[0], [1]], 1.0, episodes=ANY(2.5)), "a whole number, got 2.5"),
+        (lambda: Curriculum(np.zeros((3, 1)), (0.0, 1.0), SuccessRate()), "3 contexts and 2"),
+        (lambda: Curriculum.along(U, 1e-9, 1.0), "gives 999,999,999 contexts"),
         (lambda: SuccessRate(1.0), "can never be greater than 1"),
     ],
 )  # fmt: skip
@@ -111,6 +121,7 @@ def test_a_success_rate_counts_successes():
 
 
 @given(st.lists(st.integers(1, 60), min_size=0, max_size=5, unique=True), st.integers(0, 59))
+@example([60], 0)
 def test_mean_kappa_is_the_mean_over_steps(switches, begin):
     progress = Progress(5, kappas=(0.1, 0.2, 0.4, 0.5, 0.9, 1.0))
     for step in sorted(switches):

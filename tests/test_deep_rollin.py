@@ -13,7 +13,7 @@ from rollin import Curriculum, RollinError, SuccessRate
 from rollin.deep.agents import RollinState, prepare
 from rollin.deep.options import RollinOptions
 from rollin.deep.rollin import Event, train_rollin
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.sac.config import SACConfig
 from rollin.sac.replay import GOES_ON
 from rollin.streams import Streams

@@ -21,9 +21,10 @@ SNIPPETS = [
 def test_python_in_the_docs_runs(page, number, code, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, f"{page.name}[{number}]", "exec"), {"__name__": "__docs__"})
+    printed = capsys.readouterr().out
     for line in code.splitlines():  # a comment behind print() is what it prints
         if line.lstrip().startswith("print(") and "  # " in line:
-            assert line.partition("  # ")[2] in capsys.readouterr().out
+            assert line.partition("  # ")[2] in printed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rollin.curriculum import Progress, SubOptimality, SuccessRate
+from rollin.advance import SubOptimality, SuccessRate
+from rollin.curriculum import Progress
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world

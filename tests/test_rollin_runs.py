@@ -15,13 +15,15 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file
 
-from rollin import Policy, RollinError
+from rollin import Policy, ReturnThreshold, RollinError
 from rollin.cli import main
+from rollin.envs import handle
 from rollin.runs import checkpoint, driver, files
 from rollin.runs.driver import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config, spec_from_json
 from rollin.runs.store import read_metrics
+from tests.envs import Line
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -400,14 +402,22 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         (["point-umaze", "--steps", "100"], "--steps must be more than --warmup (2000)"),
         (["point-umaze", "--contexts", "[[0, 0]]", "--threshold", "1"], "at least two contexts"),
         (["point-umaze", "--contexts", "[[0, 0], [99, 0]]", "--threshold", "1"], "lies outside"),
-        (["point-umaze", "--contexts", "[[0, 0], [1, 0]]"], "needs --threshold"),
+        (["tests.envs:no_curriculum", "--contexts", "[[0], [1]]"], "give --threshold, the R"),
         (["point-umaze", "--path", "0,0 8,0", "--threshold", "1"], "--path must be JSON"),
-        (["point-umaze", "--threshold-slope", "1"], "--threshold-slope needs --threshold"),
+        (["point-umaze", "--threshold-slope", "1"], "it needs --threshold, the R at"),
+        (["point-umaze", "--delta", "1e-9"], "gives 999,999,999 contexts"),
+        (["point-umaze", "--path", "[[0], [1, 2]]"], "real vectors of one length"),
+        (["point-umaze", "--path", '{"a": 1}'], "Corners of a path must be real vectors"),
+        (["point-umaze", "--path", "[[1e308, 0], [-1e308, 0]]"], "needs finite corners"),
+        (["point-umaze", "--rule", "return", "--threshold-slope", "nan"], "must be finite"),
         (["point-umaze", "--rule", "success", "--threshold", "1"], "can never be greater than 1"),
         (["point-umaze", "--env-options", "speed=1"], "point-umaze cannot be made: TypeError"),
         (["tests.envs:no_curriculum"], "has no curriculum of its own"),
         (["tests.envs:Walk"], "is no contextual env: it needs a context_space"),
         (["tests.envs:Absent"], "tests.envs:Absent cannot be loaded"),
+        (["tests.envs:ONE_LINE"], "must be a function that makes the environment anew"),
+        (["tests.envs:same_line"], "gives the same environment at every call"),
+        (["tests.envs:listed_line"], "its curriculum must be a rollin.Curriculum, got list"),
         (["tests.envs:Line", "--env-options", "breaks=disagrees"], "compute_reward gives"),
         (["tests.envs:Line", "--env-options", "breaks=forgets"], "a context must stay until"),
     ],
@@ -426,6 +436,7 @@ def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):
         (["--video", "v.avi"], "--video must end in .gif or .mp4, got v.avi"),
         (["--video", "no/such/v.gif"], "the directory no/such does not exist"),
         (["--episodes", "0"], "--episodes must be at least 1, got 0"),
+        (["--json", "no/such/t.json"], "--json: the directory no/such does not exist"),
         (["--video", "v.gif"], "cannot be made: TypeError"),  # Line takes no render_mode
     ],
 )
@@ -453,6 +464,63 @@ def test_a_threshold_that_cannot_be_met_is_told_with_the_largest_return(tmp_path
     largest = max(read_metrics(tmp_path / "a" / "episodes.csv")["return"])
     assert f"the largest return seen is {largest:.4g}" in err
     assert read_json(tmp_path / "a" / "result.json")["warning"] in err
+
+
+def test_a_threshold_keeps_the_kind_of_rule_that_the_environment_has(tmp_path):
+    for name, options, reason in (
+        ("a", {"threshold": 0.2}, "success rate"),
+        ("b", {"rule": "return", "threshold": 0.5}, "mean return"),
+        ("c", {"threshold": None}, "success rate 1 of the last 3 episodes > 0.9"),
+    ):
+        spec = line(900, window=3, **options)
+        run(RunSpec("tests.envs:rated_line", spec.config), tmp_path / name)
+        advances = read_json(tmp_path / name / "result.json")["advances"]
+        assert reason in advances[0]["reason"]
+
+
+def test_rows_without_an_episode_say_nothing(tmp_path):
+    spec = line(300, log_every=3)
+    run(spec, tmp_path / "a")
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    assert np.isnan(metrics["train_return"][0])
+    assert np.isnan(metrics["window_mean"][0])
+    ended = [row for row in metrics["train_length"] if not np.isnan(row)]
+    assert min(ended) >= 5
+
+
+def test_an_episode_without_an_end_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(handle, "LONGEST", 500)
+    with pytest.raises(RollinError, match=r"has gone on for 500 steps.* use --horizon"):
+        run(line(900, env_options=("length=100000",), log_every=5000), tmp_path / "a")
+    with pytest.raises(RollinError, match="has gone on for 500 steps"):  # in an evaluation
+        run(line(900, env_options=("length=100000",)), tmp_path / "b")
+    assert run(line(900, env_options=("length=100000",), horizon=20), tmp_path / "c")
+
+
+def test_a_run_does_not_go_on_with_another_window_or_reward(tmp_path, monkeypatch):
+    interrupted(tmp_path / "a", monkeypatch)
+    for changed in ("episodes", "reward"):
+        with monkeypatch.context() as patch:
+            if changed == "episodes":
+                first = Line.__init__
+
+                def other(self, *args, first=first, **kw):
+                    first(self, *args, **kw)
+                    self.curriculum = replace(self.curriculum, rule=ReturnThreshold(-2.0))
+
+                patch.setattr(Line, "__init__", other)
+                config = replace(line(600).config, threshold=None)
+                spec = RunSpec("tests.envs:Line", config)
+                run(spec, tmp_path / "b", should_stop=lambda: True)
+                patch.setattr(Line, "__init__", first)
+                with pytest.raises(RollinError, match="is no longer the task"):
+                    run(spec, tmp_path / "b")
+            else:
+                reward = Line.compute_reward
+                patch.setattr(Line, "compute_reward", lambda s, o, c, f=reward: f(s, o, c) + 7)
+                with pytest.raises(RollinError, match="is no longer the task"):
+                    run(line(600), tmp_path / "a")
+    assert run(line(600), tmp_path / "a")
 
 
 def test_another_configuration_is_refused_with_the_difference(tmp_path, capsys):

@@ -13,9 +13,11 @@ import rollin
 from rollin import RollinError
 from rollin.runs import driver
 from rollin.runs.files import read_json
+from rollin.runs.networks import _inward
 from tests.envs import Line
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+TWO = rollin.Curriculum.listed([[0.0], [1.0]], 1.0)
 SMALL: dict[str, Any] = {"warmup": 60, "hidden": (8, 8), "batch": 16, "threshold": -1.0}
 
 
@@ -33,7 +35,7 @@ def test_training_in_memory_and_in_a_directory_is_the_same(tmp_path):
         assert (trained.kappa, trained.k, trained.K) == (1.0, 3, 3)
         for mine, theirs in zip(one.policy.layers, trained.policy.layers, strict=True):
             np.testing.assert_array_equal(mine, theirs)
-    assert read_json(tmp_path / "a" / "config.json")["task"] == "Line"
+    assert read_json(tmp_path / "a" / "config.json")["task"] == "tests.envs:Line"
 
 
 def test_training_can_be_stopped_and_goes_on(tmp_path, monkeypatch):
@@ -59,6 +61,58 @@ def test_a_loop_of_one_s_own():
     assert state.curriculum is curriculum or state.curriculum.contexts is curriculum.contexts
 
 
+def test_numbers_of_numpy_and_lists_are_taken(tmp_path):
+    numbers: Any = {"steps": np.int64(300), "seed": np.int64(1), "beta": np.float32(0.25)}
+    curriculum = {"contexts": [[0.0], [0.5]], "env_options": ["length=7"]}
+    trained = rollin.train(
+        Line, out=tmp_path / "a", **numbers,
+        **{**SMALL, "warmup": 6e1, "hidden": [8, 8], **curriculum},
+    )  # fmt: skip
+    assert trained.K == 1
+    config = read_json(tmp_path / "a" / "config.json")["config"]
+    assert config["seed"] == 1
+    assert config["env_options"] == ["length=7"]
+
+
+def test_environments_that_we_made_are_closed(tmp_path):
+    open_ones = []
+
+    class Counted(Line):
+        def __init__(self):
+            super().__init__()
+            open_ones.append(self)
+
+        def close(self):
+            open_ones.remove(self)
+
+    rollin.train(Counted, steps=100, **SMALL)
+    rollin.train(Counted, steps=100, out=tmp_path / "a", **SMALL)
+    for out in (None, tmp_path / "b"):
+        with pytest.raises(RollinError, match="lies outside"):
+            rollin.train(Counted, steps=100, out=out, **SMALL, contexts=[[0.0], [99.0]])
+    assert open_ones == []
+    mine = Line()
+    rollin.train(mine, steps=100, **SMALL)
+    mine.reset()  # a given env stays open
+
+
+def test_a_policy_stays_in_its_box_and_takes_what_an_env_gives():
+    trained = rollin.train(Line, steps=100, **SMALL)
+    policy = trained.policy
+    observed, _ = Line().reset(seed=0)
+    np.testing.assert_array_equal(
+        policy.act(observed), policy.act(observed["observation"], observed["context"])
+    )
+    assert policy.act(observed["observation"], np.zeros((3, 1))).shape == (3, 1)
+    with pytest.raises(RollinError, match=r"got shapes \(3, 2\) and \(2, 1\)"):
+        policy.act(np.zeros((3, 2)), np.zeros((2, 1)))
+    assert "layers" not in repr(trained)
+    low, high = _inward(np.array([-0.1]), np.inf), _inward(np.array([0.1]), -np.inf)
+    assert low.astype(float) >= -0.1
+    assert high.astype(float) <= 0.1
+    assert high.dtype == np.float32
+
+
 def test_a_task_by_name_has_its_defaults():
     state = rollin.prepare("point-umaze", beta=0.1, steps=5000)
     assert state.main.config.gamma == 0.97
@@ -71,6 +125,16 @@ def test_a_task_by_name_has_its_defaults():
         ({"env": Line(), "out": "x"}, "env must be a function that makes the environment"),
         ({"env": Line, "hiden": (8,)}, "There is no option hiden. Did you mean hidden?"),
         ({"env": lambda: 3}, "got int"),
+        ({"env": None}, "must be a function that makes the environment anew"),
+        ({"env": Line, "steps": 2.5e4 + 0.5}, "steps must be a whole number, got 25000.5"),
+        ({"env": Line, "seed": None}, "seed must be a whole number, got None"),
+        ({"env": Line, "hidden": 8}, "hidden must be a sequence of int, got 8"),
+        ({"env": Line, "relabel": 1}, "relabel must be True or False, got 1"),
+        ({"env": Line, "threshold": "5"}, "threshold must be a number or None, got '5'"),
+        ({"env": Line, "log_every": 5}, "log_every: only with `out`"),
+        ({"env": Line(), "env_options": ("R=1",)}, "env_options belong to a function"),
+        ({"env": Line, "curriculum": [[0], [1]]}, "must be a rollin.Curriculum, got list"),
+        ({"env": Line, "curriculum": TWO, "contexts": [[0], [1]]}, "is given twice"),
         ({"env": Line, "out": "x", "on_event": print}, "on_event belongs to training without"),
         ({"env": gymnasium.make("Pendulum-v1")}, "is no contextual env"),
         ({"env": "point-umase"}, "Did you mean point-umaze?"),

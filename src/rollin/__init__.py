@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rollin.curriculum import Curriculum, ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.advance import ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.curriculum import Curriculum
     from rollin.deep.rollin import train_rollin
     from rollin.envs.check import check_env
     from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
@@ -41,14 +42,14 @@ _HOMES = {
     "Policy": "rollin.policy",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
-    "ReturnThreshold": "rollin.curriculum",
+    "ReturnThreshold": "rollin.advance",
     "RollinError": "rollin.errors",
     "RowLayout": "rollin.sac.replay",
     "SACConfig": "rollin.sac.config",
     "Solution": "rollin.tabular.solve",
     "Streams": "rollin.streams",
-    "SubOptimality": "rollin.curriculum",
-    "SuccessRate": "rollin.curriculum",
+    "SubOptimality": "rollin.advance",
+    "SuccessRate": "rollin.advance",
     "Trained": "rollin.training",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",

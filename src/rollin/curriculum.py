@@ -1,21 +1,23 @@
 """A curriculum: contexts ω_0 … ω_K walked in order, with a progress κ ∈ [0, 1].
 
-Both engines walk it. `Progress` says where a run stands and keeps the reason of every advance;
-an `AdvanceRule` decides, from what one learning step reports, whether the context is mastered, and
-an `EpisodeRule` the same from the last episodes. `Curriculum` is the deep engine's: contexts as
-real vectors, made from a path, a list or a function of κ.
+Both engines walk it. `Progress` says where a run stands and keeps the reason of every advance.
+`Curriculum` is the deep engine's: contexts as real vectors, made from a path, a list or a function
+of κ, with a rule of `rollin.advance` that says when to go on.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rollin.advance import EpisodeRule, Rule, SuccessRate, Window, as_rule
 from rollin.checks import at_least
 from rollin.errors import RollinError
+
+MOST = 100_000  # contexts of a curriculum
 
 Path = Callable[[float], ArrayLike]
 """From κ ∈ [0, 1] to the context ω(κ)."""
@@ -60,11 +62,10 @@ class Progress:
 
     def mean_kappa(self, begin: int, end: int) -> float:
         """κ averaged over the steps begin + 1 … end."""
-        switches = [*(a for a in self.advances if a.step < end)]
-        first = switches[0].k - 1 if switches else self.k
-        k, since, total = first, begin, 0.0
-        for advance in switches:
-            at = max(advance.step, begin)
+        k = self.advances[0].k - 1 if self.advances else self.k
+        since, total = begin, 0.0
+        for advance in self.advances:
+            at = min(max(advance.step, begin), end)
             total += self.kappa_of(k) * (at - since)
             k, since = advance.k, at
         return (total + self.kappa_of(k) * (end - since)) / (end - begin)
@@ -110,137 +111,7 @@ def _advance(listed: Sequence[Any]) -> Advance:
     return Advance(int(step), int(k), str(reason))
 
 
-# ------------------------------------------------------------------ when to advance
-
-
-class AdvanceRule(Protocol):
-    """Decides whether the current context is mastered."""
-
-    def mastered(self, measured: float) -> str | None:
-        """The reason to advance in words, or None to stay."""
-        ...
-
-
-@dataclass(frozen=True)
-class SuccessRate:
-    """Advance when the success rate is strictly greater than the threshold (four rooms: 50 %)."""
-
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold < 1:
-            raise RollinError(
-                f"The success threshold must lie in [0, 1), got {self.threshold}: "
-                "a rate can never be greater than 1."
-            )
-
-    def mastered(self, measured: float) -> str | None:
-        """`measured` is the share of successful trajectories of this step."""
-        if measured > self.threshold:
-            return f"success rate {measured:.3f} > {self.threshold:g}"
-        return None
-
-    def measure(self, total: float, success: bool) -> float:
-        """What an episode counts for."""
-        return float(success)
-
-    def threshold_at(self, kappa: float) -> float:
-        """The same on every context."""
-        return self.threshold
-
-
-@dataclass(frozen=True)
-class SubOptimality:
-    """Advance when the soft sub-optimality V*(ρ) - V^π(ρ) is at most ε (the theory's rule)."""
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise RollinError(f"epsilon must be greater than 0, got {self.epsilon}.")
-
-    def mastered(self, measured: float) -> str | None:
-        """`measured` is the exact soft sub-optimality of the current policy."""
-        if measured <= self.epsilon:
-            return f"sub-optimality {measured:.3g} ≤ {self.epsilon:g}"
-        return None
-
-
-class EpisodeRule(Protocol):
-    """Decides from the last episodes whether a context is mastered."""
-
-    def measure(self, total: float, success: bool) -> float:
-        """What an episode counts for, from its return and whether it was successful."""
-        ...
-
-    def threshold_at(self, kappa: float) -> float:
-        """What the mean of the window must exceed on the context at κ."""
-        ...
-
-
-@dataclass(frozen=True)
-class ReturnThreshold:
-    """Advance when the mean return is strictly greater than R, a number or a function of κ."""
-
-    R: float | Callable[[float], float]
-
-    def __post_init__(self) -> None:
-        if not callable(self.R) and not math.isfinite(self.R):
-            raise RollinError(f"The return threshold R must be a finite number, got {self.R}.")
-
-    def measure(self, total: float, success: bool) -> float:
-        """An episode's return."""
-        return total
-
-    def threshold_at(self, kappa: float) -> float:
-        """R, or R(κ)."""
-        return float(self.R(kappa)) if callable(self.R) else float(self.R)
-
-
-class Window:
-    """What the last episodes under the current context counted for."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.values: list[float] = []
-        self.seen = 0  # episodes under the current context
-        self.largest = -math.inf  # the best of them
-
-    def add(self, value: float) -> None:
-        """Take an episode; the oldest goes when there are too many."""
-        self.values = [*self.values, value][-self.size :]
-        self.largest = max(self.largest, value)
-        self.seen += 1
-
-    def restart(self) -> None:
-        """Forget all: a new context."""
-        self.values, self.seen, self.largest = [], 0, -math.inf
-
-    @property
-    def full(self) -> bool:
-        """Whether enough episodes were seen to decide."""
-        return len(self.values) == self.size
-
-    @property
-    def mean(self) -> float:
-        """Mean of the episodes in the window; 0 if there is none."""
-        return math.fsum(self.values) / len(self.values) if self.values else 0.0
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON-able values."""
-        largest = self.largest if self.values else None
-        return {"values": self.values, "seen": self.seen, "largest": largest}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
-        self.values, self.seen = [float(v) for v in state["values"]], int(state["seen"])
-        self.largest = -math.inf if state["largest"] is None else float(state["largest"])
-
-
-# ------------------------------------------------------------------ what to walk
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curriculum:
     """Contexts ω_0 … ω_K as real vectors, their κ, and when to go from one to the next.
 
@@ -255,7 +126,14 @@ class Curriculum:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.episodes, int):
+            raise RollinError(f"episodes must be a whole number, got {self.episodes!r}.")
         at_least(1, "episodes", self.episodes)
+        if len(self.contexts) != len(self.kappas):
+            raise RollinError(
+                f"Every context needs its κ, got {len(self.contexts)} contexts and "
+                f"{len(self.kappas)}: Curriculum.listed and Curriculum.along give them."
+            )
         if len(self.contexts) < 2:
             raise RollinError(
                 f"A curriculum needs at least two contexts, got {len(self.contexts)}: add an "
@@ -271,32 +149,19 @@ class Curriculum:
                 )
 
     @classmethod
-    def listed(
-        cls, contexts: ArrayLike, rule: EpisodeRule | float, *, episodes: int = 10
-    ) -> "Curriculum":
+    def listed(cls, contexts: ArrayLike, rule: Rule, *, episodes: int = 10) -> "Curriculum":
         """These contexts one by one, κ = k / K; a number as rule is the return threshold R."""
-        try:
-            array = np.asarray(contexts, np.float64)
-        except (TypeError, ValueError) as error:
-            raise RollinError(
-                f"Contexts must be real vectors of one length, one for each task: {error}."
-            ) from error
-        array = array.reshape(-1, 1) if array.ndim == 1 else array
-        if array.ndim != 2 or array.size == 0:
-            raise RollinError(
-                "Contexts must be real vectors, one for each task: an array of shape (K + 1, C), "
-                f"got shape {array.shape}."
-            )
+        array = _vectors(contexts, "Contexts")
         steps = max(len(array) - 1, 1)
         kappas = tuple(k / steps for k in range(len(array)))
-        return cls(array, kappas, _as_rule(rule), episodes)
+        return cls(array, kappas, as_rule(rule), episodes)
 
     @classmethod
     def along(
         cls,
         path: ArrayLike | Path,
         delta: float,
-        rule: EpisodeRule | float,
+        rule: Rule,
         *,
         start: float = 0.0,
         episodes: int = 10,
@@ -311,13 +176,18 @@ class Curriculum:
         if not 0 <= start < 1:
             raise RollinError(f"A curriculum must start at κ in [0, 1), got {start}.")
         count = math.floor((1 - start) / delta + 1e-9)
+        if count > MOST:
+            raise RollinError(
+                f"A step Δ of {delta:g} gives {count:,} contexts: choose one of at least "
+                f"{(1 - start) / MOST:g}."
+            )
         kappas = [start + delta * i for i in range(count + 1)]
         if kappas[-1] > 1 - 1e-9:
             kappas[-1] = 1.0
         else:
             kappas.append(1.0)
-        contexts = np.array([np.asarray(function(kappa), np.float64).ravel() for kappa in kappas])
-        return cls(contexts, tuple(kappas), _as_rule(rule), episodes, function)
+        contexts = _vectors([np.ravel(function(kappa)) for kappa in kappas], "Contexts")
+        return cls(contexts, tuple(kappas), as_rule(rule), episodes, function)
 
     @property
     def K(self) -> int:
@@ -365,15 +235,13 @@ class Curriculum:
 
 def polyline(corners: ArrayLike) -> Path:
     """ω(κ) that walks the corners (N, C) in a straight line each, at constant speed."""
-    points = np.asarray(corners, np.float64)
-    points = points.reshape(-1, 1) if points.ndim == 1 else points
-    if points.ndim != 2 or len(points) < 2:
-        raise RollinError(
-            f"A polyline needs at least two corners of equal length, got shape {points.shape}."
-        )
-    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    if not (np.isfinite(points).all() and lengths.sum() > 0):
-        raise RollinError("A polyline needs finite corners that are not all the same point.")
+    points = _vectors(corners, "Corners of a path")
+    if len(points) < 2:
+        raise RollinError(f"A path needs at least two corners, got {len(points)}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not (np.isfinite(points).all() and 0 < lengths.sum() < math.inf):
+        raise RollinError("A path needs finite corners that are not all the same point.")
     at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
 
     low, high = points.min(0), points.max(0)
@@ -381,10 +249,20 @@ def polyline(corners: ArrayLike) -> Path:
 
     def walk(kappa: float) -> NDArray[np.float64]:
         place = np.array([np.interp(kappa, at, column) for column in points.T])
-        return np.clip(np.round(place, digits), low, high)
+        return np.minimum(np.maximum(np.round(place, digits), low), high)
 
     return walk
 
 
-def _as_rule(rule: EpisodeRule | float) -> EpisodeRule:
-    return ReturnThreshold(float(rule)) if isinstance(rule, int | float) else rule
+def _vectors(values: Any, what: str) -> NDArray[np.float64]:
+    """Vectors of one length as an array (N, C)."""
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise RollinError(f"{what} must be real vectors of one length each: {error}.") from error
+    array = array.reshape(-1, 1) if array.ndim == 1 else array
+    if array.ndim != 2 or array.size == 0:
+        raise RollinError(
+            f"{what} must be real vectors, an array of shape (N, C), got shape {array.shape}."
+        )
+    return array

@@ -3,7 +3,8 @@
 Reads the policy.safetensors that a run leaves; needs neither the training code nor its compiler.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rollin.errors import RollinError, reason
 Float = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Policy:
     """The actor of a SAC agent: observation and context in, an action of the env's box out.
 
@@ -27,12 +28,12 @@ class Policy:
     for plain SAC; kappas: (K + 1,); k: the context that training reached.
     """
 
-    layers: tuple[Float, ...]
+    layers: tuple[Float, ...] = field(repr=False)
     low: Float
     high: Float
-    log_std: Float
-    contexts: Float
-    kappas: Float
+    log_std: Float = field(repr=False)
+    contexts: Float = field(repr=False)
+    kappas: Float = field(repr=False)
     k: int
 
     @classmethod
@@ -73,26 +74,46 @@ class Policy:
 
     def act(
         self,
-        observation: ArrayLike,
+        observation: ArrayLike | Mapping[str, ArrayLike],
         context: ArrayLike | None = None,
         generator: Generator | None = None,
     ) -> Float:
         """The action for one observation: the policy's mode, or a draw if a generator is given.
 
-        context: the last one of the curriculum if not given. Leading axes are kept.
+        observation: a vector, or the dict that a contextual env gives; context: the last one of
+        the curriculum if there is none. Leading axes are kept.
         """
+        action = self.squashed(observation, context, generator)
+        scaled = (self.high + self.low) / 2 + (self.high - self.low) / 2 * action
+        return np.clip(scaled, self.low, self.high).astype(np.float32)
+
+    def squashed(
+        self,
+        observation: ArrayLike | Mapping[str, ArrayLike],
+        context: ArrayLike | None = None,
+        generator: Generator | None = None,
+    ) -> Float:
+        """The action in [-1, 1]^A, before it is scaled to the env's box."""
+        if isinstance(observation, Mapping):  # as a contextual env gives it
+            context = observation["context"] if context is None else context
+            observation = observation["observation"]
         seen = np.asarray(observation, np.float32)
         if context is None:
             context = self.contexts[-1] if len(self.contexts) else np.zeros(0)
         told = np.asarray(context, np.float32)
         expected = self.observation_size, self.contexts.shape[1]
-        if seen.ndim == 0 or (seen.shape[-1], *told.shape[-1:]) != expected:
+        try:
+            leading = np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
+            fits = (*seen.shape[-1:], *told.shape[-1:]) == expected
+        except ValueError:
+            leading, fits = (), False
+        if not fits:
             raise RollinError(
                 f"This policy takes an observation of {expected[0]} numbers and a context of "
                 f"{expected[1]}, got shapes {seen.shape} and {told.shape}."
             )
-        told = np.broadcast_to(told, (*seen.shape[:-1], expected[1]))
-        h = np.concatenate([seen, told], -1)
+        parts = [np.broadcast_to(part, (*leading, part.shape[-1])) for part in (seen, told)]
+        h = np.concatenate(parts, -1)
         for layer in self.layers[:-1]:
             h = np.maximum(h @ layer[:-1] + layer[-1], 0)
         out = h @ self.layers[-1][:-1] + self.layers[-1][-1]
@@ -100,5 +121,4 @@ class Policy:
         mean, log_std = out[..., :size], np.clip(out[..., size:], *self.log_std)
         if generator is not None:
             mean = mean + np.exp(log_std) * generator.standard_normal(mean.shape, np.float32)
-        action = (self.high + self.low) / 2 + (self.high - self.low) / 2 * np.tanh(mean)
-        return np.clip(action, self.low, self.high).astype(np.float32)
+        return np.tanh(mean).astype(np.float32)

@@ -19,14 +19,17 @@ from rollin.deep.agents import RollinState
 from rollin.deep.rollin import Event, train_rollin
 from rollin.envs.box import Env
 from rollin.envs.check import check_env
-from rollin.envs.contextual import ContextEnv
-from rollin.envs.registry import TASKS, make_contextual
+from rollin.envs.handle import ContextEnv
+from rollin.envs.registry import TASKS, call_factory, make_contextual, parse_env_options
 from rollin.errors import RollinError
 from rollin.policy import Policy
+from rollin.runs.curricula import curriculum_of
 from rollin.runs.driver import execute
-from rollin.runs.rollin import RollinRun, curriculum_of, trained_policy
+from rollin.runs.rollin import RollinRun, trained_policy
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
+
+DIRECTORY_OPTIONS = {"keep_replay", "log_every", "eval_episodes", "last"}
 
 Source = Env | Callable[[], Env] | str
 """An env, a function that makes one, or the name of a task."""
@@ -70,6 +73,8 @@ def train(
     """
     options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
     config = _config(env, options)
+    if out is None and (unused := DIRECTORY_OPTIONS & options.keys()):
+        raise RollinError(f"{', '.join(sorted(unused))}: only with `out`, a run directory.")
     if out is not None:
         if on_event is not None:
             raise RollinError("on_event belongs to training without `out`, which writes metrics.")
@@ -87,6 +92,8 @@ def train(
         return _trained(state, returns, finished=state.step == config.steps)
     finally:
         state.close()
+        if not isinstance(env, gymnasium.Env):
+            state.env.close()
 
 
 def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> RollinState:
@@ -101,31 +108,34 @@ def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
 
 def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> RollinState:
     handle = _make(env, config)
-    walked = curriculum_of(handle, config, curriculum)
-    check_env(handle, walked, deterministic=False)
-    return agents.prepare(
-        handle,
-        walked,
-        config.algorithm,
-        config.sac,
-        seed=config.seed,
-        capacity=min(config.capacity or config.steps, config.steps),
-        learner=config.learner,
-    )
+    try:
+        walked = curriculum_of(handle, config, curriculum)
+        check_env(handle, walked, deterministic=False)
+        return agents.prepare(
+            handle,
+            walked,
+            config.algorithm,
+            config.sac,
+            seed=config.seed,
+            capacity=min(config.capacity or config.steps, config.steps),
+            learner=config.learner,
+        )
+    except BaseException:
+        if not isinstance(env, gymnasium.Env):
+            handle.close()
+        raise
 
 
 def _make(env: Source, config: RollinConfig) -> ContextEnv:
     if isinstance(env, str):
         return make_contextual(env, config.env_options, horizon=config.horizon)
-    made = env if isinstance(env, gymnasium.Env) else env()
-    if not isinstance(made, gymnasium.Env):
-        raise RollinError(
-            f"env must be a contextual Gymnasium env, a function that makes one or the name of a "
-            f"task, got {type(made).__name__}."
-        )
-    if config.horizon is not None:
-        made = gymnasium.wrappers.TimeLimit(made, config.horizon)
-    return ContextEnv(made)
+    if not isinstance(env, gymnasium.Env):
+        arguments = parse_env_options(config.env_options)
+        return call_factory(env, _name(env), arguments, config.horizon)
+    if config.env_options:
+        raise RollinError("env_options belong to a function or a task's name, not to an env.")
+    limit = config.horizon
+    return ContextEnv(env if limit is None else gymnasium.wrappers.TimeLimit(env, limit))
 
 
 def _train_in_directory(
@@ -140,9 +150,9 @@ def _train_in_directory(
             "With `out`, env must be a function that makes the environment, or a task's name: "
             "evaluations in between need an environment of their own."
         )
-    name = env if isinstance(env, str) else getattr(env, "__qualname__", type(env).__name__)
+    name = env if isinstance(env, str) else _name(env)
     both = _make(env, config), _make(env, config)
-    run = RollinRun(RunSpec(name, config), RunDirectory(out), *both, curriculum)
+    run = RollinRun(RunSpec(name, config), RunDirectory(out), *both, curriculum)  # closes both
     finished = execute(run, "rollin.train(…)", should_stop=should_stop)
     returns = read_metrics(out / "episodes.csv")["return"]
     if not finished:
@@ -157,6 +167,13 @@ def _train_in_directory(
         Advance(**result["completed"]) if result["completed"] else None,
         returns,
     )
+
+
+def _name(make: Callable[[], Env]) -> str:
+    """module:factory, by which `rollin resume` finds it again; its bare name in a script."""
+    name = getattr(make, "__qualname__", type(make).__name__)
+    module = getattr(make, "__module__", None) or "__main__"
+    return name if module == "__main__" or "<" in name else f"{module}:{name}"
 
 
 def _trained(state: RollinState, returns: list[float], *, finished: bool) -> Trained:

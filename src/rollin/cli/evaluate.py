@@ -46,10 +46,16 @@ def main(arguments: Sequence[str]) -> int:
     at_least(0, "--seed", options.seed)
     if options.video is not None:
         check_video(options.video)
+    if options.json is not None and not options.json.parent.is_dir():
+        raise RollinError(f"--json: the directory {options.json.parent} does not exist.")
     directory = RunDirectory.open(options.run)
     trained = TrainedRun.open(directory, None if options.video is None else "rgb_array")
     frames: list[Any] = []
-    rows = [(k, evaluate(trained, k, options, frames)) for k in chosen(trained, options.contexts)]
+    try:
+        contexts = chosen(trained, options.contexts)
+        rows = [(k, evaluate(trained, k, options, frames)) for k in contexts]
+    finally:
+        trained.env.close()
     console = make_console(120)
     console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
     console.print(table(trained, rows))
@@ -64,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def chosen(trained: TrainedRun, which: str) -> list[int]:
     """The contexts to evaluate."""
-    last = trained.curriculum.K
+    last = trained.K
     return {
         "all": list(range(last + 1)),
         "reached": list(range(trained.k + 1)),
@@ -81,7 +87,13 @@ def evaluate(
         return trained.evaluate(k, options.episodes, options.seed, lambda: None)
 
     def record() -> None:
-        picture = trained.env.env.render()
+        try:
+            picture = trained.env.env.render()
+        except Exception as error:  # a renderer without a display may raise anything
+            text = " ".join(str(error).split()).rstrip(".")
+            raise RollinError(
+                f"The environment cannot draw itself here: {type(error).__name__}: {text}."
+            ) from error
         if not isinstance(picture, np.ndarray):
             raise RollinError(
                 "The environment gives no pictures: its render() must return an array when it is "
@@ -101,18 +113,17 @@ def table(trained: TrainedRun, rows: list[tuple[int, Evaluation]]) -> Table:
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("k", "κ", "context", "return", "± std", "worst", "success", "threshold"):
         shown.add_column(title, justify="right")
-    curriculum = trained.curriculum
     for k, found in rows:
-        context = ", ".join(f"{x:.3g}" for x in curriculum.contexts[k])
+        context = ", ".join(f"{x:.3g}" for x in trained.contexts[k])
         shown.add_row(
             f"{k}{' *' if k == trained.k else ''}",
-            f"{curriculum.kappas[k]:.3f}",
+            f"{trained.kappas[k]:.3f}",
             context,
             f"{found.mean:.2f}",
             f"{np.std(found.returns):.2f}",
             f"{min(found.returns):.2f}",
             f"{found.success:.0%}",
-            f"{curriculum.threshold(k):g}",
+            f"{trained.thresholds[k]:g}",
         )
     return shown
 
@@ -121,7 +132,6 @@ def as_json(
     trained: TrainedRun, rows: list[tuple[int, Evaluation]], options: EvaluateOptions
 ) -> dict[str, Any]:
     """The same as plain values."""
-    curriculum = trained.curriculum
     return {
         "run": str(options.run),
         "step": trained.step,
@@ -131,12 +141,12 @@ def as_json(
         "contexts": [
             {
                 "k": k,
-                "kappa": curriculum.kappas[k],
-                "context": curriculum.contexts[k].tolist(),
+                "kappa": trained.kappas[k],
+                "context": trained.contexts[k].tolist(),
                 "returns": found.returns,
                 "return_mean": found.mean,
                 "success": found.success,
-                "threshold": curriculum.threshold(k),
+                "threshold": trained.thresholds[k],
             }
             for k, found in rows
         ],

@@ -130,8 +130,11 @@ def summary(spec: RunSpec[Any], result: dict[str, Any]) -> str:
         )
     if spec.config.engine == "rollin":
         mastered = ", all mastered" if result["completed"] else ""
+        reached = f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered})"
+        if spec.config.algorithm.method == "scratch":
+            reached = f"from scratch ({'mastered' if result['completed'] else 'not mastered'})"
         return (
-            f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered}), return "
+            f"{reached}, return "
             f"{result['eval_return']:.1f} on this context, {result['eval_return_final']:.1f} on "
             f"the last, after {result['env_steps']:,} environment steps and "
             f"{result['rollin_episodes']} roll-ins in {result['seconds']:.1f} s"

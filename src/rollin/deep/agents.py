@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rollin.curriculum import Curriculum, Progress, Window
+from rollin.advance import Window
+from rollin.curriculum import Curriculum, Progress
 from rollin.deep.options import RollinOptions
-from rollin.envs.contextual import ContextEnv, check_context
+from rollin.envs.contextual import check_context
+from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import Learner, LearnerName, make_learner
@@ -109,7 +111,7 @@ def prepare(
 def check_relabelling(env: ContextEnv) -> None:
     """Refuse an env whose outcomes cannot stand for contexts before anything is run."""
     outcomes = np.zeros((2, env.outcome_size), np.float32)
-    contexts = np.shape(env.to_context(outcomes))
+    contexts = env.to_context(outcomes).shape
     if contexts != (2, env.context_size):
         raise RollinError(
             f"Relabelling needs contexts of shape {(2, env.context_size)} from outcomes of shape "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.deep.sac import EVALUATION_SEED, require_finite
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.sac.network import Float
 
 Act = Callable[[Float], Float]

@@ -7,7 +7,7 @@ acts: a + EN · N(0, I), clipped to the box (section on goal reaching).
 import numpy as np
 from numpy.random import Generator
 
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.sac.network import Float
 
 

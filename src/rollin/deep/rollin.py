@@ -82,7 +82,7 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
             seed = int(streams["env"].integers(2**31))
             s, outcome = env.reset(curriculum.contexts[k], seed)  # 9
         episode.rollin = k > 0 and beta > 0 and streams["rollin"].random() < beta  # 10 – 14
-        go_explore.begin(previous if k > 0 else None)
+        go_explore.begin(previous if k > 0 and options.method != "scratch" else None)
         stopped = over = False
         while not over:
             step = state.step + 1

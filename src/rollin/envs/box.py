@@ -99,6 +99,8 @@ def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
             f"{name_of(env)} gave {what} of shape {array.shape}, its space has "
             f"{size} numbers: the environment breaks its own contract."
         )
+    if array.dtype.kind not in "fiub":
+        raise RollinError(f"{name_of(env)} gave {what} of {array.dtype}, not of real numbers.")
     return array.reshape(-1).astype(np.float32)  # a copy: some envs return one array always
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from rollin.curriculum import Curriculum
-from rollin.envs.box import Env, name_of
-from rollin.envs.contextual import Array, ContextEnv, check_context
+from rollin.envs.box import Env
+from rollin.envs.contextual import Array, check_context
+from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 
 TOLERANCE = 1e-5  # between a step's reward and compute_reward, relative and absolute
@@ -28,46 +29,60 @@ def check_env(
     """
     handle = env if isinstance(env, ContextEnv) else ContextEnv(env)
     contexts = _contexts(handle, curriculum)
-    name = name_of(handle.env)
-    outcomes, told, rewards = [], [], []
-    generator = np.random.default_rng(0)
+    outcomes: list[Array] = []
+    told: list[Array] = []
+    rewards: list[float] = []
+    share = max(steps // len(contexts), 1)
     for i, context in enumerate(contexts):
-        first = _check_reset(handle, context, name)
-        for _ in range(max(steps // len(contexts), 1)):
-            action = generator.uniform(-1, 1, handle.action_size).astype(np.float32)
-            seen = handle.call("step", handle.actions.scale(action))
-            observed, reward, terminated, truncated, info = seen
-            _check_context_seen(observed, context, name, "step")
-            outcome = handle.outcome_of(info)
-            _check_reward(handle, outcome, context, float(reward), name)
+        _check_resets(handle, context)
+        episode = _act(handle, context, share)
+        for observed, reward, outcome in episode:
+            _check_context_seen(observed, context, handle.name, "step")
+            _check_reward(handle, outcome, context, reward)
             outcomes.append(outcome)
             told.append(context)
-            rewards.append(float(reward))
-            if terminated or truncated:
-                break
+            rewards.append(reward)
         if deterministic and i == 0:
-            _check_seed(handle, context, first, name)
-    _check_batch(handle, np.stack(outcomes), np.stack(told), np.array(rewards), name)
+            _check_same(episode, _act(handle, context, share), handle.name)
+    if len({outcome.shape for outcome in outcomes}) > 1:
+        raise RollinError(f"{handle.name} must give outcomes of one size, got several.")
+    _check_batch(handle, np.stack(outcomes), np.stack(told), np.array(rewards))
 
 
 def _contexts(env: ContextEnv, curriculum: Curriculum | None) -> list[Array]:
     walked = curriculum or env.curriculum
+    space = env.context_space
     if walked is not None:
         ends = walked.contexts[[0, len(walked.contexts) // 2, -1]]
-        return [check_context(context, env.context_space) for context in ends]
-    space = env.context_space
-    low = np.where(np.isfinite(space.low), space.low, -1.0)
-    high = np.where(np.isfinite(space.high), space.high, 1.0)
+        return [check_context(context, space) for context in ends]
+    low = np.where(np.isfinite(space.low), space.low, np.minimum(space.high, -1.0))
+    high = np.where(np.isfinite(space.high), space.high, np.maximum(space.low, 1.0))
     return [np.asarray(c, space.dtype) for c in (low, high)]
 
 
-def _check_reset(env: ContextEnv, context: Array, name: str) -> Any:
-    observed, info = env.call("reset", seed=FIRST_SEED, options={"context": context})
-    _check_context_seen(observed, context, name, "reset(options={'context': c})")
+def _act(env: ContextEnv, context: Array, steps: int) -> list[tuple[Any, float, Array]]:
+    """An episode of random actions, always the same ones; all arrays are copies."""
+    env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
+    generator = np.random.default_rng(0)
+    episode = []
+    for _ in range(steps):
+        action = generator.uniform(-1, 1, env.action_size).astype(np.float32)
+        observed, reward, terminated, truncated, info = env.raw_step(env.actions.scale(action))
+        copied = observed
+        if isinstance(observed, dict):
+            copied = {name: np.array(value) for name, value in observed.items()}
+        episode.append((copied, reward, env.outcome_of(info).copy()))
+        if terminated or truncated:
+            break
+    return episode
+
+
+def _check_resets(env: ContextEnv, context: Array) -> None:
+    observed, info = env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
+    _check_context_seen(observed, context, env.name, "reset(options={'context': c})")
     env.outcome_of(info)
-    again, _ = env.call("reset", seed=FIRST_SEED)
-    _check_context_seen(again, context, name, "a later reset() without options")
-    return again
+    again, _ = env.raw_reset(seed=FIRST_SEED)
+    _check_context_seen(again, context, env.name, "a later reset() without options")
 
 
 def _check_context_seen(observed: Any, context: Array, name: str, when: str) -> None:
@@ -84,59 +99,50 @@ def _check_context_seen(observed: Any, context: Array, name: str, when: str) -> 
         )
 
 
-def _check_reward(
-    env: ContextEnv, outcome: Array, context: Array, reward: float, name: str
-) -> None:
-    try:
-        computed = np.asarray(env.compute_reward(outcome, context))
-    except Exception as error:
-        raise RollinError(
-            f"{name}: compute_reward(outcome, context) raised {type(error).__name__}: {error}."
-        ) from error
+def _check_reward(env: ContextEnv, outcome: Array, context: Array, reward: float) -> None:
+    computed = env.compute_reward(outcome, context)
     if computed.shape != ():
         raise RollinError(
-            f"{name}: compute_reward must give one number for one outcome, got shape "
+            f"{env.name}: compute_reward must give one number for one outcome, got shape "
             f"{computed.shape}: reduce over the last axis (axis=-1)."
         )
     if not np.isclose(float(computed), reward, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{name}: step gave the reward {reward:g}, but compute_reward gives "
+            f"{env.name}: step gave the reward {reward:g}, but compute_reward gives "
             f"{float(computed):g} for the outcome {outcome.tolist()} under the context "
             f"{context.tolist()}: both must be one function, and info['outcome'] must hold all "
             "that it needs."
         )
+    env.is_success(outcome.astype(np.float32), context.astype(np.float32))
 
 
-def _check_batch(
-    env: ContextEnv, outcomes: Array, contexts: Array, rewards: Array, name: str
-) -> None:
-    try:
-        computed = np.asarray(env.compute_reward(outcomes, contexts))
-        success = np.asarray(env.is_success_of(outcomes, contexts))
-    except Exception as error:
-        raise RollinError(
-            f"{name}: compute_reward and is_success must take a batch, outcomes of shape "
-            f"{outcomes.shape} and contexts of {contexts.shape}, but raised "
-            f"{type(error).__name__}: {error}."
-        ) from error
+def _check_batch(env: ContextEnv, outcomes: Array, contexts: Array, rewards: Array) -> None:
+    computed = env.compute_reward(outcomes, contexts)
+    success = env.are_successes(outcomes, contexts)
     for method, values in (("compute_reward", computed), ("is_success", success)):
         if values.shape != rewards.shape:
             raise RollinError(
-                f"{name}: {method} must give {len(rewards)} values for a batch of {len(rewards)} "
-                f"outcomes, got shape {values.shape}: reduce over the last axis (axis=-1)."
+                f"{env.name}: {method} must give {len(rewards)} values for a batch of "
+                f"{len(rewards)} outcomes, got shape {values.shape}: reduce over the last axis "
+                "(axis=-1)."
             )
     if not np.allclose(computed, rewards, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{name}: compute_reward gives other rewards for a batch than one by one: it must "
+            f"{env.name}: compute_reward gives other rewards for a batch than one by one: it must "
             "treat every row alike."
         )
+    env.compute_reward(outcomes.astype(np.float32), contexts.astype(np.float32))
 
 
-def _check_seed(env: ContextEnv, context: Array, first: Any, name: str) -> None:
-    again, _ = env.call("reset", seed=FIRST_SEED, options={"context": context})
-    if not np.array_equal(np.asarray(first["observation"]), np.asarray(again["observation"])):
+def _check_same(one: list[Any], other: list[Any], name: str) -> None:
+    """Whether two episodes with one seed and the same actions are the same."""
+    same = len(one) == len(other) and all(
+        a[1] == b[1] and np.array_equal(a[0]["observation"], b[0]["observation"])
+        for a, b in zip(one, other, strict=True)
+    )
+    if not same:
         raise RollinError(
-            f"{name}: two resets with the same seed begin differently, so that a resumed run "
-            "cannot go on bit for bit: draw all randomness from self.np_random, and call "
-            "super().reset(seed=seed)."
+            f"{name}: two episodes with the same seed and actions go differently, so that a "
+            "resumed run cannot go on bit for bit: draw all randomness from self.np_random, and "
+            "call super().reset(seed=seed)."
         )

@@ -1,13 +1,11 @@
 """Contextual environments: one dynamics, a reward r_ω for every context ω.
 
 `ContextualEnv` is the contract; `Contextual` makes one of any Gymnasium env plus a reward function
-of (outcome, context), `GoalContext` of a goal env as in Gymnasium-Robotics; `ContextEnv` is how the
-algorithms see all of them.
+of (outcome, context), `GoalContext` of a goal env as in Gymnasium-Robotics.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,9 +14,8 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.curriculum import Curriculum
-from rollin.envs.box import ActionBox, Env, as_reward, as_vector, name_of
+from rollin.envs.box import Env, name_of
 from rollin.errors import RollinError
-from rollin.sac.network import Float
 
 Array = NDArray[Any]
 Reward = Callable[[Array, Array], Any]
@@ -54,7 +51,7 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
 def check_context(context: Any, space: spaces.Box) -> Array:
     """A context as an array of its space, or an error that says what is wrong with it."""
     try:
-        array = np.asarray(context, space.dtype)
+        array = np.array(context, space.dtype)  # a copy: the caller may go on with its own
     except (TypeError, ValueError) as error:
         raise RollinError(f"A context must hold real numbers, got {context!r}.") from error
     if array.shape != space.shape:
@@ -98,6 +95,9 @@ class _Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         if not isinstance(context_space, spaces.Box):
             raise RollinError(f"context_space must be a Box of real numbers, got {context_space}.")
+        if curriculum is not None:
+            for context in curriculum.contexts:
+                check_context(context, context_space)
         self.context_space, self.curriculum = context_space, curriculum
         self.observation_space = spaces.Dict(observation=observation, context=context_space)
         first = context_space.low if curriculum is None else curriculum.contexts[-1]
@@ -246,133 +246,3 @@ def _box(space: spaces.Space[Any]) -> spaces.Box:
     if not isinstance(space, spaces.Box):
         raise RollinError(f"Goals must lie in a Box of real numbers, got {space}.")
     return space
-
-
-# ------------------------------------------------------------------ as the algorithms see it
-
-
-@dataclass(slots=True)
-class ContextStep:
-    """What a step of a contextual environment gave."""
-
-    observation: Float
-    reward: float
-    terminated: bool
-    truncated: bool
-    outcome: Float
-
-
-class ContextEnv:
-    """Checks the spaces of a contextual env once, scales actions, and gives float32 vectors.
-
-    Whatever the env raises becomes one sentence; the env may be wrapped in others of Gymnasium's.
-    """
-
-    def __init__(self, env: Env) -> None:
-        self.env = env
-        name = name_of(env)
-        context_space = _attribute(env, "context_space")
-        parts = env.observation_space
-        if not isinstance(context_space, spaces.Box) or len(context_space.shape) != 1:
-            raise RollinError(
-                f"{name} is no contextual env: it needs a context_space that is a one-dimensional "
-                f"Box, got {context_space}. rollin.Contextual(env, context_space, reward) makes "
-                "one of any env, rollin.GoalContext(env) of a goal env."
-            )
-        if not isinstance(parts, spaces.Dict) or parts.spaces.keys() != {"observation", "context"}:
-            raise RollinError(
-                f"{name} must have observations in a Dict with the entries observation and "
-                f"context, got {parts}."
-            )
-        observed = parts["observation"]
-        if not isinstance(observed, spaces.Box):
-            raise RollinError(
-                f"{name} must have an observation in a Box of real numbers, got {observed}."
-            )
-        if parts["context"] != context_space:
-            raise RollinError(
-                f"{name} must have the same Box as context_space and as its observation's "
-                f"context, got {context_space} and {parts['context']}."
-            )
-        for method in ("compute_reward", "is_success", "to_context"):
-            if not callable(_attribute(env, method)):
-                raise RollinError(
-                    f"{name} must have a method {method}: derive it from rollin.ContextualEnv, "
-                    "which has what can be left out."
-                )
-        self.context_space = context_space
-        self.observation_size = int(np.prod(observed.shape))
-        self.context_size = int(context_space.shape[0])
-        self.actions = ActionBox(env.action_space, name)
-        self.action_size = self.actions.size
-        _, info = self.call("reset", seed=0)
-        self.outcome_size = int(np.size(self.outcome_of(info)))
-        self.compute_reward: Reward = _attribute(env, "compute_reward")
-        self.is_success_of: Reward = _attribute(env, "is_success")
-        self.to_context: Callable[[Array], Array] = _attribute(env, "to_context")
-
-    @property
-    def curriculum(self) -> Curriculum | None:
-        """The env's own, if it has one."""
-        return _attribute(self.env, "curriculum")
-
-    def reset(self, context: Array, seed: int | None = None) -> tuple[Float, Float]:
-        """Begin an episode under a context; returns the first observation and outcome.
-
-        The context goes to the env in the precision of its space: rounded, it might lie outside.
-        """
-        asked = np.asarray(context, self.context_space.dtype)
-        observed, info = self.call("reset", seed=seed, options={"context": asked})
-        return self._vector(observed), self.outcome_of(info).astype(np.float32)
-
-    def step(self, action: Float) -> ContextStep:
-        """Act with an action in [-1, 1]^A."""
-        scaled = self.actions.scale(action)
-        observed, reward, terminated, truncated, info = self.call("step", scaled)
-        return ContextStep(
-            self._vector(observed),
-            as_reward(reward, self.env),
-            bool(terminated),
-            bool(truncated),
-            as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env),
-        )
-
-    def is_success(self, outcome: Float, context: Float) -> bool:
-        """Whether an outcome fulfils a context."""
-        return bool(self.is_success_of(outcome, context))
-
-    def _vector(self, observed: Any) -> Float:
-        return as_vector("an observation", observed["observation"], self.observation_size, self.env)
-
-    def call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """What the env's `reset` or `step` gives; whatever it raises becomes one sentence."""
-        try:
-            return getattr(self.env, method)(*arguments, **options)
-        except RollinError:
-            raise
-        except Exception as error:  # an environment's own code may raise anything
-            text = " ".join(str(error).split()).rstrip(".")
-            raise RollinError(
-                f"The environment's {method} raised {type(error).__name__}: {text}."
-            ) from error
-
-    def outcome_of(self, info: dict[str, Any]) -> Array:
-        """The outcome in an info, as a vector."""
-        if "outcome" not in info:
-            raise RollinError(
-                f"{name_of(self.env)} must give info['outcome'] at reset and at every step: all "
-                f"that compute_reward needs to know; got {sorted(info)}."
-            )
-        return np.asarray(info["outcome"]).reshape(-1)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
-
-
-def _attribute(env: Env, name: str) -> Any:
-    """An attribute of the env or of what it wraps; None if there is none."""
-    try:
-        return env.get_wrapper_attr(name)
-    except AttributeError:
-        return None

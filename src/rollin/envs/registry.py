@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 
 from rollin.checks import did_you_mean
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 from rollin.imports import from_here
 
@@ -48,11 +48,24 @@ def make_contextual(
     """The environment of a task; options: name=value each, passed to its factory."""
     task = TASKS.get(name)
     make = load_factory(name if task is None else task.factory)
-    arguments = dict(_parse(option) for option in options)
+    arguments = parse_env_options(options)
     if render_mode is not None:
         arguments["render_mode"] = render_mode
+    return call_factory(make, name, arguments, horizon)
+
+
+def call_factory(
+    make: Any, name: str, arguments: dict[str, Any], horizon: int | None
+) -> ContextEnv:
+    """The environment that a factory makes, with a time limit if one is given."""
+    if not callable(make):
+        raise RollinError(
+            f"{name} must be a function that makes the environment anew at every call, got "
+            f"{type(make).__name__}: training and evaluation need one each."
+        )
     try:
-        env = make(**arguments) if callable(make) else make
+        with from_here():
+            env = make(**arguments)
     except RollinError:
         raise
     except Exception as error:  # an environment's own code may raise anything
@@ -62,9 +75,7 @@ def make_contextual(
         raise RollinError(
             f"{name} must return a contextual Gymnasium env, got {type(env).__name__}."
         )
-    if horizon is not None:
-        env = gymnasium.wrappers.TimeLimit(env, horizon)
-    return ContextEnv(env)
+    return ContextEnv(env if horizon is None else gymnasium.wrappers.TimeLimit(env, horizon))
 
 
 def load_factory(name: str) -> Any:
@@ -78,11 +89,17 @@ def load_factory(name: str) -> Any:
     try:
         with from_here():
             return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
+    except Exception as error:  # a module's own code may raise anything
+        text = " ".join(f"{type(error).__name__}: {error}".split())
         raise RollinError(
-            f"{name} cannot be loaded ({error}): give module:factory, where the module can be "
+            f"{name} cannot be loaded ({text}): give module:factory, where the module can be "
             "imported from here and the factory returns a contextual env or a ContextualMDP."
         ) from error
+
+
+def parse_env_options(options: Sequence[str]) -> dict[str, Any]:
+    """Arguments of a factory from name=value each; values are JSON, or words."""
+    return dict(_parse(option) for option in options)
 
 
 def _parse(option: str) -> tuple[str, Any]:

@@ -101,8 +101,8 @@ def collect(directories: list[Path]) -> Collection:
         names = ", ".join(str(d) for d in directories)
         reasons = f" Passed over {'; '.join(found.skipped[:2])}." if found.skipped else ""
         raise RollinError(
-            f"No finished run below {names}: give a directory that rollin train, demo or reproduce "
-            f"has written.{reasons}"
+            f"No finished run of a tabular task below {names}: give a directory that rollin train "
+            f"four-rooms, demo or reproduce has written.{reasons}"
         )
     return found
 

@@ -4,6 +4,7 @@ tensorboardX's own SummaryWriter writes in a thread behind a queue: on a full di
 and the queue then blocks the run for ever. Here events are written where they arise.
 """
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ class TensorBoardLogger:
         now = time.time()
         try:
             for name, value in row.items():
-                if name != "step":
+                if name != "step" and math.isfinite(value):  # NaN: nothing to show
                     summary = scalar(name, value)
                     event = proto.Event(wall_time=now, step=row["step"], summary=summary)
                     self._writer.write_event(event)

@@ -34,8 +34,15 @@ def policy_tensors(
         for i, layer in enumerate(layout.layers(theta, table))
     }
     more |= {
-        "action_low": actions.low,
-        "action_high": actions.high,
+        "action_low": _inward(actions.low, np.inf),
+        "action_high": _inward(actions.high, -np.inf),
         "log_std": np.array([config.log_std_min, config.log_std_max]),
     }
     return tensors | {name: np.ascontiguousarray(a, np.float32) for name, a in more.items()}
+
+
+def _inward(bound: NDArray[Any], towards: float) -> Float:
+    """A bound of the action's box in float32, never beyond the one it was."""
+    rounded = bound.astype(np.float32)
+    beyond = rounded < bound if towards > 0 else rounded > bound
+    return np.where(beyond, np.nextafter(rounded, np.float32(towards)), rounded)

@@ -2,21 +2,24 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
 
-from rollin.curriculum import Curriculum, EpisodeRule, ReturnThreshold, SuccessRate
+from rollin.advance import SuccessRate
+from rollin.curriculum import Curriculum
 from rollin.deep.agents import RollinState, prepare
 from rollin.deep.evaluate import Evaluation, evaluate_context
 from rollin.deep.rollin import Episode, Event, train_rollin
 from rollin.envs.check import check_env
-from rollin.envs.contextual import ContextEnv
-from rollin.envs.registry import make_contextual
+from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
+from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
 from rollin.runs.networks import good_state, policy_tensors
@@ -86,9 +89,21 @@ class RollinRun(Driver[RollinConfig]):
         curriculum: Curriculum | None = None,
     ) -> None:
         super().__init__(spec, directory)
-        config = self.config
-        self.env = env or env_of(spec)
-        self.test_env = test_env or env_of(spec)
+        with ExitStack() as on_error:
+            self.env = env or env_of(spec)
+            on_error.callback(self.env.close)
+            self.test_env = test_env or env_of(spec)
+            on_error.callback(self.test_env.close)
+            self._set_up(curriculum)
+            on_error.pop_all()
+
+    def _set_up(self, curriculum: Curriculum | None) -> None:
+        config, directory = self.config, self.directory
+        if self.env.env.unwrapped is self.test_env.env.unwrapped:
+            raise RollinError(
+                f"{self.spec.task} gives the same environment at every call: evaluations would "
+                "disturb training. It must make a new one each time."
+            )
         self.curriculum = curriculum_of(self.env, config, curriculum)
         check_env(self.test_env, self.curriculum, deterministic=False)
         self.state = prepare(
@@ -106,6 +121,7 @@ class RollinRun(Driver[RollinConfig]):
         self.writers["episodes"] = self.episodes
         nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
         self._seen = {"main": nothing, "exp": nothing}
+        self._evaluated = Evaluation([], []), Evaluation([], [])
 
     @property
     def step(self) -> int:
@@ -115,13 +131,28 @@ class RollinRun(Driver[RollinConfig]):
     def fingerprint(self) -> str:
         """Of the environment's spaces and of the curriculum."""
         env, curriculum = self.env, self.curriculum
-        thresholds = [curriculum.threshold(k) for k in range(curriculum.K + 1)]
-        walked = [curriculum.contexts.tolist(), thresholds, type(curriculum.rule).__name__]
+        walked = [self._walked(), type(curriculum.rule).__name__, curriculum.episodes]
         digest = hashlib.sha256(json.dumps(walked).encode()).hexdigest()[:16]
         return (
             f"{env.observation_size} observed, {env.context_size} of context, "
-            f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}"
+            f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}, "
+            f"rewards {self._some_rewards()}"
         )
+
+    def _some_rewards(self) -> str:
+        """A digest of rewards at a few made-up outcomes, which change when their function does."""
+        generator = np.random.default_rng(0)
+        outcomes = generator.normal(size=(16, self.env.outcome_size)).round(3)
+        contexts = np.resize(self.curriculum.contexts, (16, self.env.context_size))
+        nearby = outcomes.copy()
+        size = min(outcomes.shape[1], contexts.shape[1])
+        nearby[:, :size] = contexts[:, :size] + 0.1 * outcomes[:, :size]
+        try:
+            found = [self.env.compute_reward(o, contexts) for o in (outcomes, nearby)]
+            text = json.dumps([[f"{x:.6g}" for x in np.ravel(part)] for part in found])
+        except (RollinError, TypeError, ValueError):  # made-up outcomes may be impossible ones
+            return "unknown"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def events(self) -> Iterator[Event]:
         """The algorithm's events."""
@@ -166,8 +197,11 @@ class RollinRun(Driver[RollinConfig]):
     def row(self) -> dict[str, Any]:
         """Evaluations on the current and the last context, and what was counted."""
         counters, progress, window = self.counters, self.state.progress, self.state.window
-        current, final = self.evaluate(progress.k), self.evaluate(progress.K)
-        episodes, rollins = max(counters.since, 1), max(counters.rollins, 1)
+        current = self.evaluate(progress.k)
+        final = current if progress.finished else self.evaluate(progress.K)
+        self._evaluated = current, final
+        episodes = counters.since or math.nan  # no episode ended: nothing to tell
+        rollins = counters.rollins or math.nan
         row = {
             "step": self.step,
             "k": progress.k,
@@ -199,17 +233,18 @@ class RollinRun(Driver[RollinConfig]):
         """Where the run stands."""
         progress, window = self.state.progress, self.state.window
         threshold = self.curriculum.threshold(progress.k)
+        mean = f"{window.mean:.4g}" if window.values else "–"
         return {
             "k": progress.k,
             "K": progress.K,
             "kappa": progress.kappa,
-            "window_mean": window.mean,
+            "window_mean": window.mean if window.values else None,
             "window_episodes": len(window.values),
             "threshold": threshold,
             "figures": {
                 "k": f"{progress.k}/{progress.K}",
                 "κ": f"{progress.kappa:.3f}",
-                f"mean of last {window.size} / R": f"{window.mean:.4g} / {threshold:g}",
+                "mean / threshold": f"{mean} / {threshold:g}",
                 "roll-ins": str(self.counters.rollin_episodes),
             },
         }
@@ -220,6 +255,7 @@ class RollinRun(Driver[RollinConfig]):
         good_state(self.state.exp, self.step)
         return {
             "rollin": self.state.get_state(),
+            "curriculum": self._walked(),
             "counters": asdict(self.counters),
             "seen": {name: asdict(info) for name, info in self._seen.items()},
         }
@@ -253,7 +289,7 @@ class RollinRun(Driver[RollinConfig]):
         main = self.state.main
         policy = save(trained_policy(self.state))
         write_atomically(self.directory.path / "policy.safetensors", policy)
-        current, final = self.evaluate(progress.k), self.evaluate(progress.K)
+        current, final = self._evaluated  # of the last row, which is of the last step
         begin = max(self.step - config.last, 0)
         self.directory.write_result(
             {
@@ -275,11 +311,21 @@ class RollinRun(Driver[RollinConfig]):
                 "seconds": round(self.seconds, 3),
                 "advances": [asdict(advance) for advance in progress.advances],
                 "completed": asdict(progress.completed) if progress.completed else None,
+                "curriculum": self._walked(),
                 "warning": self.warning(),
                 "spec_hash": self.spec.hash,
                 "versions": versions(),
             }
         )
+
+    def _walked(self) -> dict[str, Any]:
+        """The curriculum as plain values, for whoever looks at the run later."""
+        curriculum = self.curriculum
+        return {
+            "contexts": curriculum.contexts.tolist(),
+            "kappas": list(curriculum.kappas),
+            "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
+        }
 
     def _mean_return_since(self, begin: int) -> float | None:
         """Mean return of the episodes that ended after step `begin`; None if none did."""
@@ -311,67 +357,3 @@ def trained_policy(state: RollinState) -> dict[str, Float]:
         kappas=np.array(curriculum.kappas),
         k=np.array([state.progress.k]),
     )
-
-
-def env_of(spec: RunSpec[RollinConfig], render_mode: str | None = None) -> ContextEnv:
-    """The environment that a spec names."""
-    config = spec.config
-    return make_contextual(
-        spec.task, config.env_options, horizon=config.horizon, render_mode=render_mode
-    )
-
-
-def curriculum_of(
-    env: ContextEnv, config: RollinConfig, given: Curriculum | None = None
-) -> Curriculum:
-    """The curriculum of a run: given, on the command line, or the env's own; with its options."""
-    rule = _rule(config)
-    if config.path is not None:
-        return Curriculum.along(
-            _json("--path", config.path),
-            0.1 if config.delta is None else config.delta,
-            _needed(rule),
-            start=config.start or 0.0,
-            episodes=config.window or 10,
-        )
-    if config.contexts is not None:
-        listed = Curriculum.listed(
-            _json("--contexts", config.contexts), _needed(rule), episodes=config.window or 10
-        )
-        return listed.changed(delta=config.delta, start=config.start)
-    own = given or env.curriculum
-    if own is None:
-        raise RollinError(
-            "The environment has no curriculum of its own: give it an attribute `curriculum`, or "
-            "use --path or --contexts with --threshold."
-        )
-    return own.changed(delta=config.delta, start=config.start, rule=rule, episodes=config.window)
-
-
-def _rule(config: RollinConfig) -> EpisodeRule | None:
-    threshold, slope = config.threshold, config.threshold_slope
-    if config.rule == "success":
-        return SuccessRate(0.5 if threshold is None else threshold)
-    if threshold is None:
-        if config.rule == "return":
-            raise RollinError("--rule return needs --threshold, the return R to exceed.")
-        return None
-    if slope:
-        return ReturnThreshold(lambda kappa: threshold + slope * kappa)
-    return ReturnThreshold(threshold)
-
-
-def _needed(rule: EpisodeRule | None) -> EpisodeRule:
-    if rule is None:
-        raise RollinError(
-            "A curriculum from --path or --contexts needs --threshold, the return R to exceed, "
-            "or --rule success."
-        )
-    return rule
-
-
-def _json(flag: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise RollinError(f"{flag} must be JSON, such as '[[0, 0], [8, 0]]': {error}.") from error

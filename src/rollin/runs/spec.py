@@ -6,13 +6,16 @@ what the paper leaves open; `--literal` takes the printed text instead (see docs
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
+from rollin.advance import SuccessRate
 from rollin.checks import at_least, check_alpha, check_beta, did_you_mean, positive
-from rollin.curriculum import SuccessRate
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
+from rollin.runs.typed import typed_option
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
 
@@ -154,17 +157,19 @@ class RollinConfig:
     """Seed of all random streams of the run."""
     algorithm: RollinOptions = field(default_factory=RollinOptions)
     rule: Literal["return", "success"] | None = None
-    """What masters a context: the mean return, or the share of successful episodes; the task's own
-    if not given."""
+    """What masters a context: the mean return, or the share of successful episodes; as the
+    environment's own curriculum has it if not given."""
     threshold: float | None = None
-    """R, or the success rate, that the last episodes must exceed; the task's own if not given."""
-    threshold_slope: float = 0.0
-    """Slope of R(κ) = threshold + slope · κ."""
-    window: int | None = None
-    """Episodes under the current context that the rule looks at; the task's own (10) if not
+    """R, or the success rate, that the last episodes must exceed; the environment's own if not
     given."""
+    threshold_slope: float = 0.0
+    """Slope of a return threshold R(κ) = threshold + slope · κ."""
+    window: int | None = None
+    """Episodes under the current context that the rule looks at; the environment's own, or 10, if
+    not given."""
     delta: float | None = None
-    """Step Δ of the curriculum along its path, in κ; the task's own if not given."""
+    """Step Δ of the curriculum along its path, in κ; the environment's own, or 0.1 with --path, if
+    not given."""
     start: float | None = None
     """κ at which the curriculum starts."""
     path: str | None = None
@@ -174,7 +179,7 @@ class RollinConfig:
     env_options: tuple[str, ...] = ()
     """Options of the environment, as name=value."""
     horizon: int | None = None
-    """Steps after which an episode is cut off; the environment's own limit if not given."""
+    """Steps after which an episode is cut off, if the environment has not ended it before."""
     capacity: int | None = None
     """Newest transitions that the replay holds; all of the run if not given."""
     log_every: int = 5_000
@@ -197,8 +202,13 @@ class RollinConfig:
             raise RollinError(f"--rule must be return or success, got {self.rule!r}.")
         if self.path is not None and self.contexts is not None:
             raise RollinError("--path and --contexts are two ways to give a curriculum: use one.")
-        if self.threshold_slope and self.threshold is None:
-            raise RollinError("--threshold-slope needs --threshold, the R at κ = 0.")
+        if not math.isfinite(self.threshold_slope):
+            raise RollinError(f"--threshold-slope must be finite, got {self.threshold_slope}.")
+        if self.threshold_slope and (self.threshold is None or self.rule == "success"):
+            raise RollinError(
+                "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
+                "κ = 0, and no --rule success."
+            )
 
 
 def _check_deep(config: Any, warmup: int) -> None:
@@ -231,9 +241,14 @@ def rollin_config(**options: Any) -> RollinConfig:
         if kind is None:
             known = sorted(set().union(*names.values()))
             raise RollinError(f"There is no option {name}.{did_you_mean(name, known)}")
-        parts[kind][name] = value
+        parts[kind][name] = typed_option(name, value, _hints(kind)[name])
     algorithm, sac = RollinOptions(**parts[RollinOptions]), SACConfig(**parts[SACConfig])
     return RollinConfig(**parts[RollinConfig], algorithm=algorithm, sac=sac)
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 _PARTS: dict[str, type[Any]] = {"algorithm": RollinOptions, "sac": SACConfig}

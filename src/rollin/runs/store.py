@@ -61,8 +61,9 @@ class RunDirectory:
                 )
             if kept.get("fingerprint", task) != task:
                 raise RollinError(
-                    f"{spec.task} is no longer the task that {path} was begun with: "
-                    "put it back, or use another --out."
+                    f"{spec.task} is no longer the task that {path} was begun with: put it back "
+                    "(what rollin.train was given in Python goes on by the same call), or use "
+                    "another --out."
                 )
             return run
         if is_occupied(path):

@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
-from rollin.curriculum import SuccessRate
+from rollin.advance import SuccessRate
 from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
 from rollin.runs.spec import RunSpec, TabularConfig

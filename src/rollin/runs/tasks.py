@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import gymnasium
+
 from rollin.checks import did_you_mean
 from rollin.envs.registry import TASKS, load_factory
 from rollin.errors import RollinError
+from rollin.imports import from_here
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.tabular.four_rooms import GAMMA, four_rooms
 from rollin.tabular.mdp import ContextualMDP
@@ -46,9 +49,13 @@ def gives_mdp(task: str) -> bool:
     """Whether module:factory stands for a tabular task; what fails does not."""
     factory = load_factory(task)
     try:
-        return isinstance(factory() if callable(factory) else factory, ContextualMDP)
+        with from_here():
+            made = factory() if callable(factory) else factory
     except Exception:  # it may want options, and says so when it is made
         return False
+    if isinstance(made, gymnasium.Env):
+        made.close()
+    return isinstance(made, ContextualMDP)
 
 
 def _from_factory(task: str) -> ContextualMDP:

@@ -1,18 +1,19 @@
-"""The policy of a deep run, finished or not, and an environment to show it in."""
+"""The policy of a run of ROLLIN, finished or not, and an environment to show it in."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rollin.curriculum import Curriculum
 from rollin.deep.evaluate import Evaluation, evaluate_context
-from rollin.envs.contextual import ContextEnv
+from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 from rollin.policy import Policy
 from rollin.runs.checkpoint import read_checkpoint
+from rollin.runs.curricula import env_of
 from rollin.runs.networks import policy_tensors
-from rollin.runs.rollin import curriculum_of, env_of
 from rollin.runs.spec import RollinConfig, RunSpec
 from rollin.runs.store import RunDirectory
 from rollin.sac.network import Float, Layout
@@ -20,13 +21,23 @@ from rollin.sac.network import Float, Layout
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A run of ROLLIN, to be evaluated: π_main, its environment and curriculum, where it stands."""
+    """A run, to be evaluated: π_main, its environment, the curriculum it walked, where it stands.
+
+    contexts: (K + 1, C); kappas, thresholds: (K + 1,).
+    """
 
     policy: Policy
     env: ContextEnv
-    curriculum: Curriculum
+    contexts: NDArray[np.float64]
+    kappas: list[float]
+    thresholds: list[float]
     k: int
     step: int
+
+    @property
+    def K(self) -> int:
+        """Index of the last context."""
+        return len(self.contexts) - 1
 
     @classmethod
     def open(cls, run: RunDirectory, render_mode: str | None = None) -> "TrainedRun":
@@ -38,47 +49,51 @@ class TrainedRun:
                 "contextual environments can be evaluated."
             )
         env = env_of(spec, render_mode)
-        curriculum = curriculum_of(env, spec.config)
-        if run.finished:
-            policy = Policy.load(run.path)
-            return cls(policy, env, curriculum, policy.k, int(run.result()["env_steps"]))
-        theta, k, step = _saved(run, spec)
-        sizes = env.observation_size + env.context_size, env.action_size
-        sac = spec.config.sac
-        tensors = policy_tensors(
-            Layout(*sizes, sac.hidden),
-            sac,
-            theta,
-            env.actions,
-            contexts=curriculum.contexts,
-            kappas=np.array(curriculum.kappas),
-            k=np.array([k]),
-        )
-        return cls(Policy.of(tensors), env, curriculum, k, step)
+        try:
+            if run.finished:
+                result, policy = run.result(), Policy.load(run.path)
+                walked, k, step = result["curriculum"], int(result["k"]), int(result["env_steps"])
+            else:
+                policy, walked, k, step = _saved(run, spec, env)
+            contexts = np.array(walked["contexts"], np.float64)
+            return cls(policy, env, contexts, walked["kappas"], walked["thresholds"], k, step)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RollinError(
+                f"{run.path} does not hold what a run of ROLLIN leaves "
+                f"({type(error).__name__}: {error}): its files are damaged."
+            ) from error
 
-    def evaluate(self, k: int, episodes: int, seed: int, on_step: Any) -> Evaluation:
+    def evaluate(self, k: int, episodes: int, seed: int, on_step: Callable[[], None]) -> Evaluation:
         """Deterministic episodes under context k."""
-        context = self.curriculum.contexts[k]
-        size, actions = self.env.observation_size, self.env.actions
+        size = self.env.observation_size
 
         def act(seen: Float) -> Float:
-            scaled = self.policy.act(seen[:size], seen[size:])
-            middle, half = (actions.high + actions.low) / 2, (actions.high - actions.low) / 2
-            return ((scaled - middle) / half).astype(np.float32)
+            return self.policy.squashed(seen[:size], seen[size:])
 
-        return evaluate_context(self.env, act, context, episodes, seed=seed, on_step=on_step)
+        return evaluate_context(
+            self.env, act, self.contexts[k], episodes, seed=seed, on_step=on_step
+        )
 
 
-def _saved(run: RunDirectory, spec: RunSpec[RollinConfig]) -> tuple[Float, int, int]:
-    """π_main's parameters, context and step of the last checkpoint."""
+def _saved(
+    run: RunDirectory, spec: RunSpec[RollinConfig], env: ContextEnv
+) -> tuple[Policy, dict[str, Any], int, int]:
+    """π_main, curriculum, context and step of the last checkpoint."""
     saved = read_checkpoint(run.checkpoint, spec.hash)
     if saved is None:
         raise RollinError(
             f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or go "
             f"on with rollin resume {run.path}."
         )
-    try:
-        k = int(saved.values["rollin"]["progress"]["k"])
-        return saved.arrays["rollin/main/theta"], k, saved.step
-    except (KeyError, TypeError) as error:
-        raise RollinError(f"The checkpoint in {run.checkpoint} is damaged: {error}.") from error
+    k, walked = int(saved.values["rollin"]["progress"]["k"]), saved.values["curriculum"]
+    sac = spec.config.sac
+    tensors = policy_tensors(
+        Layout(env.observation_size + env.context_size, env.action_size, sac.hidden),
+        sac,
+        saved.arrays["rollin/main/theta"],
+        env.actions,
+        contexts=np.array(walked["contexts"]),
+        kappas=np.array(walked["kappas"]),
+        k=np.array([k]),
+    )
+    return Policy.of(tensors), walked, k, saved.step

@@ -7,8 +7,9 @@ it decides when to stop, what to log and when to write a checkpoint.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rollin.advance import AdvanceRule
 from rollin.checks import check_beta
-from rollin.curriculum import AdvanceRule, Progress
+from rollin.curriculum import Progress
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import Learner, StepInfo

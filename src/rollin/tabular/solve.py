@@ -5,8 +5,9 @@ from itertools import islice
 
 from threadpoolctl import threadpool_limits
 
+from rollin.advance import SuccessRate
 from rollin.checks import at_least
-from rollin.curriculum import Progress, SuccessRate
+from rollin.curriculum import Progress
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import BatchSPG, Learner

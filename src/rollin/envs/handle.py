@@ -1,0 +1,227 @@
+"""A contextual env as the algorithms see it: float32 vectors out, actions in [-1, 1] in.
+
+Whatever an environment's own code raises or gives in a wrong form becomes one sentence.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from rollin.curriculum import Curriculum
+from rollin.envs.box import ActionBox, Env, as_reward, as_vector, name_of
+from rollin.envs.contextual import Array
+from rollin.errors import RollinError
+from rollin.sac.network import Float
+
+METHODS = ("compute_reward", "is_success", "to_context")
+LONGEST = 100_000  # steps of an episode after which it is taken to have no end
+
+
+@dataclass(slots=True)
+class ContextStep:
+    """What a step of a contextual environment gave."""
+
+    observation: Float
+    reward: float
+    terminated: bool
+    truncated: bool
+    outcome: Float
+
+
+class ContextEnv:
+    """Checks the spaces of a contextual env once; it may be wrapped in others of Gymnasium's."""
+
+    def __init__(self, env: Env) -> None:
+        self.env, self.name = env, name_of(env)
+        observed, self.context_space = self._spaces()
+        self._methods: dict[str, Callable[..., Any]] = {}
+        for method in METHODS:
+            found = _attribute(env, method)
+            if not callable(found):
+                raise RollinError(
+                    f"{self.name} must have a method {method}: derive it from "
+                    "rollin.ContextualEnv, which has what can be left out."
+                )
+            self._methods[method] = found
+        self.observation_size = int(np.prod(observed.shape))
+        self.context_size = int(self.context_space.shape[0])
+        self.actions = ActionBox(env.action_space, self.name)
+        self.action_size = self.actions.size
+        self._steps = 0
+        _, info = self.raw_reset(seed=0)
+        self.outcome_size = int(np.size(self.outcome_of(info)))
+
+    def _spaces(self) -> tuple[spaces.Box, spaces.Box]:
+        """The boxes of observations and of contexts."""
+        name, parts = self.name, self.env.observation_space
+        context = _attribute(self.env, "context_space")
+        if not isinstance(context, spaces.Box) or len(context.shape) != 1:
+            raise RollinError(
+                f"{name} is no contextual env: it needs a context_space that is a one-dimensional "
+                f"Box, got {context}. rollin.Contextual(env, context_space, reward) makes "
+                "one of any env, rollin.GoalContext(env) of a goal env."
+            )
+        if context.dtype.kind != "f":
+            raise RollinError(
+                f"{name} must have contexts of real numbers, got a context_space of "
+                f"{context.dtype}: make it a Box of float32 or float64."
+            )
+        if not isinstance(parts, spaces.Dict) or parts.spaces.keys() != {"observation", "context"}:
+            raise RollinError(
+                f"{name} must have observations in a Dict with the entries observation and "
+                f"context, got {parts}."
+            )
+        observed = parts["observation"]
+        if not isinstance(observed, spaces.Box):
+            raise RollinError(
+                f"{name} must have an observation in a Box of real numbers, got {observed}."
+            )
+        if parts["context"] != context:
+            raise RollinError(
+                f"{name} must have the same Box as context_space and as its observation's "
+                f"context, got {context} and {parts['context']}."
+            )
+        return observed, context
+
+    @property
+    def curriculum(self) -> Curriculum | None:
+        """The env's own, if it has one."""
+        own = _attribute(self.env, "curriculum")
+        if own is not None and not isinstance(own, Curriculum):
+            raise RollinError(
+                f"{self.name}: its curriculum must be a rollin.Curriculum, got "
+                f"{type(own).__name__}: Curriculum.listed(contexts, R) makes one of a list."
+            )
+        return own
+
+    def reset(self, context: Array, seed: int | None = None) -> tuple[Float, Float]:
+        """Begin an episode under a context; returns the first observation and outcome.
+
+        The context goes to the env in the precision of its space: rounded, it might lie outside.
+        """
+        asked = np.array(context, self.context_space.dtype)
+        observed, info = self.raw_reset(seed=seed, options={"context": asked})
+        self._steps = 0
+        return self._vector(observed), self._outcome_vector(info)
+
+    def step(self, action: Float) -> ContextStep:
+        """Act with an action in [-1, 1]^A."""
+        observed, reward, terminated, truncated, info = self.raw_step(self.actions.scale(action))
+        self._steps += 1
+        if self._steps >= LONGEST and not (terminated or truncated):
+            raise RollinError(
+                f"{self.name}: an episode has gone on for {LONGEST:,} steps. Checkpoints, "
+                "evaluations and switches wait for its end: give the environment a time limit, or "
+                "use --horizon."
+            )
+        return ContextStep(
+            self._vector(observed), reward, terminated, truncated, self._outcome_vector(info)
+        )
+
+    def compute_reward(self, outcome: Array, context: Array) -> Array:
+        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
+        return np.asarray(self._guarded("compute_reward", outcome, context))
+
+    def to_context(self, outcome: Array) -> Array:
+        """The contexts (…, C) that outcomes (…, U) fulfil."""
+        return np.asarray(self._guarded("to_context", outcome))
+
+    def are_successes(self, outcomes: Array, contexts: Array) -> Array:
+        """Whether outcomes (…, U) fulfil contexts (…, C)."""
+        return np.asarray(self._guarded("is_success", outcomes, contexts))
+
+    def is_success(self, outcome: Float, context: Float) -> bool:
+        """Whether one outcome fulfils a context."""
+        found = self._guarded("is_success", outcome, context)
+        if np.ndim(found) != 0:
+            raise RollinError(
+                f"{self.name}: is_success must give one value for one outcome, got shape "
+                f"{np.shape(found)}: reduce over the last axis (axis=-1)."
+            )
+        return bool(found)
+
+    # -------------------------------------------------------------- the env's own code
+
+    def raw_reset(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the env's reset gives, in the form that Gymnasium asks for."""
+        found = self._call("reset", self.env.reset, **options)
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
+            raise RollinError(
+                f"{self.name}: reset must give observation and info, as in Gymnasium, got "
+                f"{_form(found)}."
+            )
+        return found
+
+    def raw_step(self, action: Array) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """What the env's step gives, in the form that Gymnasium asks for."""
+        found = self._call("step", self.env.step, action)
+        if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
+            raise RollinError(
+                f"{self.name}: step must give observation, reward, terminated, truncated and "
+                f"info, as in Gymnasium, got {_form(found)}."
+            )
+        observed, reward, terminated, truncated, info = found
+        return observed, as_reward(reward, self.env), bool(terminated), bool(truncated), info
+
+    def outcome_of(self, info: dict[str, Any]) -> Array:
+        """The outcome in an info, as a vector."""
+        if "outcome" not in info:
+            raise RollinError(
+                f"{self.name} must give info['outcome'] at reset and at every step: all "
+                f"that compute_reward needs to know; got {sorted(map(str, info))}."
+            )
+        outcome = np.asarray(info["outcome"])
+        if outcome.dtype.kind not in "fiub":
+            raise RollinError(
+                f"{self.name} must give info['outcome'] as real numbers, got "
+                f"{type(info['outcome']).__name__} of {outcome.dtype}."
+            )
+        return outcome.reshape(-1)
+
+    def _outcome_vector(self, info: dict[str, Any]) -> Float:
+        return as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env)
+
+    def _vector(self, observed: Any) -> Float:
+        try:
+            seen = observed["observation"]
+        except (TypeError, KeyError, IndexError) as error:
+            raise RollinError(
+                f"{self.name} must give observations as a dict of observation and context, got "
+                f"{type(observed).__name__}."
+            ) from error
+        return as_vector("an observation", seen, self.observation_size, self.env)
+
+    def _guarded(self, method: str, *arguments: Any) -> Any:
+        return self._call(method, self._methods[method], *arguments)
+
+    def _call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        try:
+            return function(*given, **options)
+        except RollinError:
+            raise
+        except Exception as error:  # an environment's own code may raise anything
+            text = " ".join(str(error).split()).rstrip(".")
+            raise RollinError(
+                f"The environment's {what} raised {type(error).__name__}: {text}."
+            ) from error
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+
+def _attribute(env: Env, name: str) -> Any:
+    """An attribute of the env or of what it wraps; None if there is none."""
+    try:
+        return env.get_wrapper_attr(name)
+    except AttributeError:
+        return None
+
+
+def _form(found: Any) -> str:
+    if isinstance(found, tuple):
+        return f"a tuple of {', '.join(type(part).__name__ for part in found)}"
+    return type(found).__name__
