@@ -31,7 +31,7 @@ METHODS = (("baseline", 0.0), ("rollin", 0.1), ("rollin", 0.2), ("rollin", 0.5))
 ABLATIONS = {"demo": (0.1, 0.2, 0.5), "slow": (0.2,), "fine": (0.2,)}
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cell:
     """One setting and method."""
 

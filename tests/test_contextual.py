@@ -1,5 +1,6 @@
 """Contextual environments: point-umaze, the wrappers, the checker, the registry."""
 
+import sys
 import warnings
 from typing import Any
 
@@ -212,9 +213,15 @@ def broken(**changes):
             return parts["observed"], parts["reward"], terminated, truncated, parts["info"]
 
         def compute_reward(self, outcome, context):
+            if "forgets" in changes and self.checked():
+                return None
             if "float32" in changes and np.asarray(outcome).dtype == np.float32:
                 raise ValueError("no float32, please")
             return super().compute_reward(outcome, context)
+
+        def checked(self):
+            """Whether the call does not come from step."""
+            return sys._getframe(2).f_code.co_name != "step"
 
         def is_success(self, outcome, context):
             if "success" in changes:
@@ -234,6 +241,13 @@ def broken(**changes):
         ({"info": {"outcome": {"a": 1}}}, r"info\['outcome'\] as real numbers, got dict"),
         ({"observed": np.zeros(3)}, "as a dict of observation and context"),
         ({"success": True}, "is_success raised AxisError"),
+        ({"observed": {"observation": np.zeros(5), "context": np.zeros(1)}}, r"shape \(5,\)"),
+        ({"observed": {"observation": ["a", "b"], "context": np.zeros(1)}}, "real numbers"),
+        ({"observed": {"observation": [[1], [2, 3]], "context": 0}}, "of no shape"),
+        ({"observed": {"observation": [0, np.inf], "context": np.zeros(1)}}, "is not finite"),
+        ({"info": {"outcome": np.zeros(3)}}, r"an outcome of shape \(3,\)"),
+        ({"info": {"outcome": [[1], [2, 3]]}}, "raised ValueError"),
+        ({"forgets": True}, "compute_reward must give numbers, got NoneType: does it return?"),
         ({"float32": True}, "raised ValueError: no float32, please"),
     ],
 )
@@ -251,6 +265,12 @@ def test_noise_without_a_seed_is_found():
     with pytest.raises(RollinError, match="two episodes with the same seed and actions"):
         check_env(Noisy())
     check_env(Noisy(), deterministic=False)
+
+
+@pytest.mark.parametrize("env", [Line, 5])
+def test_only_an_env_can_be_checked(env):
+    with pytest.raises(RollinError, match="A contextual Gymnasium env is needed"):
+        check_env(env)
 
 
 def test_whole_numbers_are_no_contexts():

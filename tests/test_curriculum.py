@@ -64,6 +64,12 @@ def test_a_curriculum_can_be_changed():
     assert other.contexts is curriculum.contexts
 
 
+def test_a_changed_start_keeps_the_step():
+    short = Curriculum.along(U, 0.25, 1.0, start=0.9)
+    assert short.kappas == (0.9, 1.0)
+    assert short.changed(start=0.0).kappas == (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
 def test_thresholds_may_rise_with_kappa():
     curriculum = Curriculum.along([[0], [1]], 0.25, ReturnThreshold(lambda k: 500 + 4500 * k))
     assert [curriculum.threshold(k) for k in range(5)] == [500, 1625, 2750, 3875, 5000]
@@ -90,6 +96,11 @@ def test_thresholds_may_rise_with_kappa():
         (lambda: Curriculum.listed([[0], [1]], 1.0, episodes=ANY(2.5)), "a whole number, got 2.5"),
         (lambda: Curriculum(np.zeros((3, 1)), (0.0, 1.0), SuccessRate()), "3 contexts and 2"),
         (lambda: Curriculum.along(U, 1e-9, 1.0), "gives 999,999,999 contexts"),
+        (lambda: Curriculum.along(U, ANY("0.1"), 1.0), "Δ must lie in"),
+        (lambda: Curriculum.along(U, 0.5, ANY(lambda k: None)), "must be a number, got None"),
+        (lambda: Curriculum(np.zeros((2, 1)), (0.0, 1.0), ANY(1.0)), "got 1.0: Curriculum.listed"),
+        (lambda: ReturnThreshold(ANY("5")), "a finite number, got '5'"),
+        (lambda: SuccessRate(ANY("a")), "must lie in .*got 'a'"),
         (lambda: SuccessRate(1.0), "can never be greater than 1"),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file
 
-from rollin import Policy, ReturnThreshold, RollinError
+from rollin import Policy, RollinError, SuccessRate
 from rollin.cli import main
 from rollin.envs import handle
 from rollin.runs import checkpoint, driver, files
@@ -24,6 +24,7 @@ from rollin.runs.files import read_json
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config, spec_from_json
 from rollin.runs.store import read_metrics
 from tests.envs import Line
+from tests.killing import kill_after_a_checkpoint, same_run
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -45,15 +46,6 @@ def line(steps: int = 900, **options: Any) -> RunSpec[RollinConfig]:
         "gamma": 0.9, "beta": 0.4, "keep_replay": True, "window": 18, "threshold": -1.0,
     }  # fmt: skip
     return RunSpec("tests.envs:Line", rollin_config(**{**defaults, "steps": steps, **options}))
-
-
-def same_run(one: Path, other: Path) -> None:
-    for name in ("metrics.csv", "episodes.csv", "policy.safetensors", "replay.f32"):
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    results = [read_json(path / "result.json") for path in (one, other)]
-    for result in results:
-        del result["seconds"]
-    assert results[0] == results[1]
 
 
 # ------------------------------------------------------------------ what a run leaves
@@ -220,22 +212,9 @@ def test_killed_at_random_moments_a_run_goes_on_bit_for_bit(tmp_path):
         "driver.CHECKPOINT_SECONDS = 0.0;"
         "driver.run(line(8000, log_every=2000), Path(sys.argv[1]))"
     )
-    kills = 0
-    for delay in np.random.default_rng(0).uniform(0, 0.25, 4):
-        process = subprocess.Popen([sys.executable, "-c", program, tmp_path / "parts"], cwd=ROOT)
-        manifest = tmp_path / "parts" / "checkpoint" / "manifest.json"
-        before = manifest.stat().st_mtime_ns if manifest.exists() else 0
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            with suppress(FileNotFoundError):
-                if manifest.stat().st_mtime_ns != before:  # it has saved in this life
-                    break
-            time.sleep(0.002)
-        time.sleep(delay)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
+    kills = kill_after_a_checkpoint(
+        program, tmp_path / "parts", np.random.default_rng(0).uniform(0, 0.25, 4)
+    )
     assert kills >= 3
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")
@@ -497,30 +476,94 @@ def test_an_episode_without_an_end_is_told(tmp_path, monkeypatch):
     assert run(line(900, env_options=("length=100000",), horizon=20), tmp_path / "c")
 
 
-def test_a_run_does_not_go_on_with_another_window_or_reward(tmp_path, monkeypatch):
-    interrupted(tmp_path / "a", monkeypatch)
-    for changed in ("episodes", "reward"):
-        with monkeypatch.context() as patch:
-            if changed == "episodes":
-                first = Line.__init__
+def test_the_replay_file_goes_when_the_run_is_done(tmp_path):
+    spec = line(200, log_every=200, keep_replay=False)
+    assert run(spec, tmp_path / "a")
+    assert not (tmp_path / "a" / "replay.f32").exists()
 
-                def other(self, *args, first=first, **kw):
-                    first(self, *args, **kw)
-                    self.curriculum = replace(self.curriculum, rule=ReturnThreshold(-2.0))
 
-                patch.setattr(Line, "__init__", other)
-                config = replace(line(600).config, threshold=None)
-                spec = RunSpec("tests.envs:Line", config)
-                run(spec, tmp_path / "b", should_stop=lambda: True)
-                patch.setattr(Line, "__init__", first)
-                with pytest.raises(RollinError, match="is no longer the task"):
-                    run(spec, tmp_path / "b")
-            else:
-                reward = Line.compute_reward
-                patch.setattr(Line, "compute_reward", lambda s, o, c, f=reward: f(s, o, c) + 7)
-                with pytest.raises(RollinError, match="is no longer the task"):
-                    run(line(600), tmp_path / "a")
-    assert run(line(600), tmp_path / "a")
+def test_metrics_are_means_of_the_episodes_since_the_last_row(tmp_path):
+    run(line(), tmp_path / "a")
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    episodes = read_metrics(tmp_path / "a" / "episodes.csv")
+    ends = np.array(episodes["step"])
+    for i, step in enumerate(metrics["step"]):
+        here = (ends > step - 150) & (ends <= step)
+        rolled = here & np.array(episodes["rollin"], bool)
+        column = {name: np.array(values) for name, values in episodes.items()}
+        assert metrics["train_return"][i] == pytest.approx(column["return"][here].mean())
+        assert metrics["train_length"][i] == pytest.approx(column["length"][here].mean())
+        assert metrics["train_success"][i] == pytest.approx(column["success"][here].mean())
+        assert metrics["rollin_fraction"][i] == pytest.approx(rolled.sum() / here.sum())
+        if rolled.any():
+            mean = column["rollin_steps"][rolled].mean()
+            assert metrics["rollin_length"][i] == pytest.approx(mean)
+    assert metrics["exp_critic_loss"][-1] not in (0.0, metrics["critic_loss"][-1])
+
+
+def test_evaluations_are_of_the_contexts_they_name(tmp_path, capsys):
+    """The last context lies where a beginner does not come; the first one is at the start."""
+    contexts = "[[0.0], [3.9]]"
+    spec = line(300, log_every=300, window=100, contexts=contexts)
+    run(spec, tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["eval_return"] > 1
+    assert result["eval_return_final"] == 0
+    for which, ks in (("all", [0, 1]), ("reached", [0]), ("current", [0]), ("last", [1])):
+        table = tmp_path / f"{which}.json"
+        arguments = ["--contexts", which, "--episodes", "2", "--json", str(table)]
+        assert main(["evaluate", str(tmp_path / "a"), *arguments]) == 0
+        assert [row["k"] for row in read_json(table)["contexts"]] == ks
+
+
+def test_options_shape_the_curriculum(tmp_path):
+    def walked(**options: Any) -> dict[str, Any]:
+        defaults = {"steps": 200, "warmup": 100, "batch": 16, "hidden": (8,), "eval_episodes": 1}
+        spec = RunSpec("point-umaze", rollin_config(**{**defaults, **options}))
+        out = tmp_path / spec.hash
+        run(spec, out)
+        return read_json(out / "result.json")["curriculum"]
+
+    assert walked(start=0.5, delta=0.25)["kappas"] == [0.5, 0.75, 1.0]
+    rising = walked(threshold=10.0, threshold_slope=4.0, delta=0.5)
+    assert rising["thresholds"] == [10, 12, 14]
+    path = walked(path="[[0, 0], [5, 0]]")
+    assert len(path["kappas"]) == 11  # steps of 0.1
+    assert path["thresholds"] == [80] * 11  # the environment's own
+
+
+def test_no_warning_while_there_is_hope(tmp_path):
+    """Few episodes, or one above the threshold: nothing to tell."""
+    for name, options in (("a", {"window": 60}), ("b", {"window": 3, "threshold": 5.0})):
+        run(line(600, **{"threshold": 1000.0, **options}), tmp_path / name)
+        result = read_json(tmp_path / name / "result.json")
+        assert result["warning"] is None
+    assert max(read_metrics(tmp_path / "b" / "episodes.csv")["return"]) > 5
+
+
+@pytest.mark.parametrize("changed", ["episodes", "rule", "kappas", "reward"])
+def test_a_run_does_not_go_on_under_another_curriculum_or_reward(tmp_path, monkeypatch, changed):
+    spec = RunSpec("tests.envs:Line", replace(line(600).config, threshold=None, window=None))
+    run(spec, tmp_path / "a", should_stop=lambda: True)
+    make, reward = Line.__init__, Line.compute_reward
+
+    def other(self, *arguments, **options):
+        make(self, *arguments, **options)
+        curriculum = self.curriculum
+        self.curriculum = {
+            "episodes": replace(curriculum, episodes=2),
+            "rule": replace(curriculum, rule=SuccessRate(0.999)),
+            "kappas": replace(curriculum, kappas=(0.0, 0.1, 0.2, 1.0)),
+            "reward": curriculum,
+        }[changed]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Line, "__init__", other)
+        if changed == "reward":
+            patch.setattr(Line, "compute_reward", lambda s, o, c: reward(s, o, c) + 7)
+        with pytest.raises(RollinError, match="is no longer the task"):
+            run(spec, tmp_path / "a")
+    assert run(spec, tmp_path / "a")
 
 
 def test_another_configuration_is_refused_with_the_difference(tmp_path, capsys):

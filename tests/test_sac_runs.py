@@ -1,12 +1,8 @@
 """Plain SAC as a run: it learns, resumes to the bit, and stops with one sentence when it must."""
 
 import csv
-import os
-import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +26,7 @@ from rollin.sac.learner import Learner, make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 from tests.envs import Constant, Target
+from tests.killing import kill_after_a_checkpoint, same_run
 
 ROOT = Path(__file__).parents[1]
 SMALL = SACConfig(hidden=(16, 16), batch=16)
@@ -123,16 +120,6 @@ def walk(steps: int = 900, **options) -> RunSpec[SACRunConfig]:
     return RunSpec("tests.envs:Walk-v0", SACRunConfig(steps=steps, keep_replay=True, **options))
 
 
-def same_run(one: Path, other: Path) -> None:
-    for name in ("metrics.csv", "policy.safetensors", "replay.f32"):
-        if (one / name).exists() or (other / name).exists():
-            assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    results = [read_json(path / "result.json") for path in (one, other)]
-    for result in results:
-        del result["seconds"]
-    assert results[0] == results[1]
-
-
 def test_a_run_leaves_metrics_policy_and_result(tmp_path):
     assert run(walk(), tmp_path / "a", "rollin train …")
     metrics = read_metrics(tmp_path / "a" / "metrics.csv")
@@ -188,22 +175,7 @@ def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path):
         "from tests.test_sac_runs import walk;"
         "driver.CHECKPOINT_SECONDS = 0.0; driver.run(walk(9000, log_every=3000), Path(sys.argv[1]))"
     )
-    kills = 0
-    for delay in (0.0, 0.03, 0.1):
-        process = subprocess.Popen([sys.executable, "-c", program, tmp_path / "parts"], cwd=ROOT)
-        manifest = tmp_path / "parts" / "checkpoint" / "manifest.json"
-        before = manifest.stat().st_mtime_ns if manifest.exists() else 0
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            with suppress(FileNotFoundError):
-                if manifest.stat().st_mtime_ns != before:  # it has saved in this life
-                    break
-            time.sleep(0.002)
-        time.sleep(delay)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
+    kills = kill_after_a_checkpoint(program, tmp_path / "parts", (0.0, 0.03, 0.1))
     assert kills == 3
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")

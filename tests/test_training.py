@@ -1,6 +1,7 @@
 """The Python API: `rollin.train`, the generator beneath it, the examples."""
 
 import runpy
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import rollin
 from rollin import RollinError
+from rollin.cli import main
 from rollin.runs import driver
 from rollin.runs.files import read_json
 from rollin.runs.networks import _inward
@@ -53,6 +55,31 @@ def test_training_can_be_stopped_and_goes_on(tmp_path, monkeypatch):
     assert rest.returns == whole.returns
 
 
+def test_training_in_memory_can_be_stopped_at_the_end_of_an_episode():
+    part = rollin.train(Line, steps=400, should_stop=lambda: True, **SMALL)
+    assert not part.finished
+    assert len(part.returns) == 1
+
+
+def test_a_run_begun_in_python_goes_on_by_the_command_line(tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "STATUS_SECONDS", -1.0)
+        arguments: Any = {"steps": 300, "out": tmp_path / "a", **SMALL}
+        assert not rollin.train(Line, should_stop=lambda: True, **arguments).finished
+    assert main(["resume", str(tmp_path / "a")]) == 0
+    assert main(["evaluate", str(tmp_path / "a"), "--episodes", "1"]) == 0
+    assert "step 300, context 3 reached" in capsys.readouterr().out
+    rollin.train(partial(Line, 7), steps=300, out=tmp_path / "b", **SMALL)
+    assert read_json(tmp_path / "b" / "config.json")["task"] == "partial"
+    assert main(["resume", str(tmp_path / "b")]) == 2
+    assert "begun by rollin.train in Python goes on by the same call" in capsys.readouterr().err
+
+
+def test_an_env_is_checked_before_it_is_trained_on():
+    with pytest.raises(RollinError, match="compute_reward gives"):
+        rollin.train(lambda: Line(breaks="disagrees"), steps=100, **SMALL)
+
+
 def test_a_loop_of_one_s_own():
     curriculum = rollin.Curriculum.listed([[0.0], [1.0]], rule=2.0, episodes=2)
     state = rollin.prepare(Line(), curriculum, beta=0.2, seed=1, warmup=60, batch=16, hidden=(8,))
@@ -63,10 +90,10 @@ def test_a_loop_of_one_s_own():
 
 def test_numbers_of_numpy_and_lists_are_taken(tmp_path):
     numbers: Any = {"steps": np.int64(300), "seed": np.int64(1), "beta": np.float32(0.25)}
-    curriculum = {"contexts": [[0.0], [0.5]], "env_options": ["length=7"]}
+    curriculum = {"contexts": [np.array([0.0]), [np.float32(0.5)]], "env_options": ["length=7"]}
     trained = rollin.train(
         Line, out=tmp_path / "a", **numbers,
-        **{**SMALL, "warmup": 6e1, "hidden": [8, 8], **curriculum},
+        **{**SMALL, "warmup": 6e1, "hidden": [np.int64(8), 8], **curriculum},
     )  # fmt: skip
     assert trained.K == 1
     config = read_json(tmp_path / "a" / "config.json")["config"]
@@ -91,9 +118,9 @@ def test_environments_that_we_made_are_closed(tmp_path):
         with pytest.raises(RollinError, match="lies outside"):
             rollin.train(Counted, steps=100, out=out, **SMALL, contexts=[[0.0], [99.0]])
     assert open_ones == []
-    mine = Line()
+    mine = Counted()
     rollin.train(mine, steps=100, **SMALL)
-    mine.reset()  # a given env stays open
+    assert open_ones == [mine]  # a given env stays open
 
 
 def test_a_policy_stays_in_its_box_and_takes_what_an_env_gives():
@@ -132,6 +159,9 @@ def test_a_task_by_name_has_its_defaults():
         ({"env": Line, "relabel": 1}, "relabel must be True or False, got 1"),
         ({"env": Line, "threshold": "5"}, "threshold must be a number or None, got '5'"),
         ({"env": Line, "log_every": 5}, "log_every: only with `out`"),
+        ({"env": Line, "threshold": 10**400}, "threshold must be a number or None"),
+        ({"env": Line, "env_options": ["length=7", "length=9"]}, "is given twice"),
+        ({"env": "point-umaze", "env_options": ["horizon=2.5"]}, "a whole number, got 2.5"),
         ({"env": Line(), "env_options": ("R=1",)}, "env_options belong to a function"),
         ({"env": Line, "curriculum": [[0], [1]]}, "must be a rollin.Curriculum, got list"),
         ({"env": Line, "curriculum": TWO, "contexts": [[0], [1]]}, "is given twice"),

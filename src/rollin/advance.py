@@ -28,9 +28,9 @@ class SuccessRate:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold < 1:
+        if not (isinstance(self.threshold, Real) and 0 <= self.threshold < 1):
             raise RollinError(
-                f"The success threshold must lie in [0, 1), got {self.threshold}: "
+                f"The success threshold must lie in [0, 1), got {self.threshold!r}: "
                 "a rate can never be greater than 1."
             )
 
@@ -85,8 +85,8 @@ class ReturnThreshold:
     R: float | Callable[[float], float]
 
     def __post_init__(self) -> None:
-        if not callable(self.R) and not math.isfinite(self.R):
-            raise RollinError(f"The return threshold R must be a finite number, got {self.R}.")
+        if not callable(self.R) and not (isinstance(self.R, Real) and math.isfinite(self.R)):
+            raise RollinError(f"The return threshold R must be a finite number, got {self.R!r}.")
 
     def measure(self, total: float, success: bool) -> float:
         """An episode's return."""
@@ -94,7 +94,10 @@ class ReturnThreshold:
 
     def threshold_at(self, kappa: float) -> float:
         """R, or R(κ)."""
-        return float(self.R(kappa)) if callable(self.R) else float(self.R)
+        value = self.R(kappa) if callable(self.R) else self.R
+        if not isinstance(value, Real):
+            raise RollinError(f"R({kappa:g}) must be a number, got {value!r}.")
+        return float(value)
 
 
 class Window:
@@ -141,12 +144,13 @@ Rule = EpisodeRule | float | Callable[[float], float]
 """A rule, or the return threshold R, or R(κ)."""
 
 
-def as_rule(rule: Any) -> EpisodeRule:
+def as_rule(rule: Any) -> Any:
     """A rule, from one, from a threshold R or from a function R(κ)."""
     if hasattr(rule, "threshold_at") and hasattr(rule, "measure"):
         return rule
     if callable(rule):
-        return ReturnThreshold(lambda kappa: float(rule(kappa)))  # pyright: ignore
+        function: Any = rule
+        return ReturnThreshold(function)
     if isinstance(rule, Real) and not isinstance(rule, bool):
         return ReturnThreshold(float(rule))
     raise RollinError(

@@ -29,6 +29,8 @@ def check_beta(beta: float) -> float:
 
 def at_least(least: int, name: str, value: int) -> int:
     """A whole number that must not be smaller than `least`."""
+    if value != int(value):
+        raise RollinError(f"{name} must be a whole number, got {value}.")
     if value < least:
         raise RollinError(f"{name} must be at least {least}, got {value}.")
     return int(value)

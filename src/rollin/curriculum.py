@@ -8,6 +8,7 @@ of κ, with a rule of `rollin.advance` that says when to go on.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ class Curriculum:
     """Contexts ω_0 … ω_K as real vectors, their κ, and when to go from one to the next.
 
     contexts: (K + 1, C); kappas: (K + 1,) rising to 1; episodes: length of the window that the
-    rule looks at; path: ω(κ), if the contexts lie on one.
+    rule looks at; path: ω(κ), if the contexts lie on one, with the step delta.
     """
 
     contexts: NDArray[np.float64]
@@ -124,6 +125,7 @@ class Curriculum:
     rule: EpisodeRule
     episodes: int = 10
     path: Path | None = None
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.episodes, int):
@@ -141,6 +143,11 @@ class Curriculum:
             )
         if not np.isfinite(self.contexts).all():
             raise RollinError("The contexts of a curriculum must be finite numbers.")
+        if not hasattr(self.rule, "threshold_at"):
+            raise RollinError(
+                f"The rule must be a ReturnThreshold or a SuccessRate, got {self.rule!r}: "
+                "Curriculum.listed and Curriculum.along take a number, too."
+            )
         for kappa in self.kappas:
             if not math.isfinite(self.rule.threshold_at(kappa)):
                 raise RollinError(
@@ -171,9 +178,9 @@ class Curriculum:
         path: a function of κ, or the corners of a polyline, walked at constant speed.
         """
         function: Path = path if callable(path) else polyline(path)
-        if not 0 < delta <= 1:
+        if not (isinstance(delta, Real) and 0 < delta <= 1):
             raise RollinError(f"The step Δ must lie in (0, 1], got {delta}.")
-        if not 0 <= start < 1:
+        if not (isinstance(start, Real) and 0 <= start < 1):
             raise RollinError(f"A curriculum must start at κ in [0, 1), got {start}.")
         count = math.floor((1 - start) / delta + 1e-9)
         if count > MOST:
@@ -187,7 +194,7 @@ class Curriculum:
         else:
             kappas.append(1.0)
         contexts = _vectors([np.ravel(function(kappa)) for kappa in kappas], "Contexts")
-        return cls(contexts, tuple(kappas), as_rule(rule), episodes, function)
+        return cls(contexts, tuple(kappas), as_rule(rule), episodes, function, delta)
 
     @property
     def K(self) -> int:
@@ -223,12 +230,12 @@ class Curriculum:
         episodes = episodes or self.episodes
         if delta is None and start is None:
             return replace(self, rule=rule, episodes=episodes)
-        if self.path is None:
+        if self.path is None or self.delta is None:
             raise RollinError(
                 "This curriculum is a list of contexts without a path between them: --delta and "
                 "--start belong to a curriculum that was made with Curriculum.along."
             )
-        step = self.kappas[1] - self.kappas[0] if delta is None else delta
+        step = self.delta if delta is None else delta
         begin = self.kappas[0] if start is None else start
         return Curriculum.along(self.path, step, rule, start=begin, episodes=episodes)
 

@@ -11,3 +11,9 @@ class RollinError(Exception):
 def reason(error: OSError) -> str:
     """The system's words for an error, without the path."""
     return (error.strerror or str(error)).lower()
+
+
+def told(error: Exception) -> str:
+    """Kind and text of an error of somebody else's code, in one line, to stand in a sentence."""
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

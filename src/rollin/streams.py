@@ -55,15 +55,6 @@ class _Under(Streams):
     def __getitem__(self, name: str) -> Generator:
         return self._whole[f"{self._prefix}.{name}"]
 
-    def get_state(self) -> dict[str, NDArray[np.uint64]]:
-        begin = f"{self._prefix}."
-        state = self._whole.get_state()
-        return {n.removeprefix(begin): s for n, s in state.items() if n.startswith(begin)}
-
-    def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
-        for name, packed in state.items():
-            unpack_generator(self[name], packed)
-
 
 def pack_generator(generator: Generator) -> NDArray[np.uint64]:
     """A PCG64's state as six uint64: two 128-bit numbers and a kept half of a draw."""

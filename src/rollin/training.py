@@ -6,6 +6,7 @@ action = trained.policy.act(observation, context)
 ```
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,9 +73,9 @@ def train(
     of `rollin train`, by its name: method, hidden, gamma, relabel, …
     """
     options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
+    if out is None:
+        _refuse_directory_options(options)
     config = _config(env, options)
-    if out is None and (unused := DIRECTORY_OPTIONS & options.keys()):
-        raise RollinError(f"{', '.join(sorted(unused))}: only with `out`, a run directory.")
     if out is not None:
         if on_event is not None:
             raise RollinError("on_event belongs to training without `out`, which writes metrics.")
@@ -98,7 +99,13 @@ def train(
 
 def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> RollinState:
     """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`."""
+    _refuse_directory_options(options)
     return _prepare(env, curriculum, _config(env, options))
+
+
+def _refuse_directory_options(options: dict[str, Any]) -> None:
+    if unused := DIRECTORY_OPTIONS & options.keys():
+        raise RollinError(f"{', '.join(sorted(unused))}: only with `out`, a run directory.")
 
 
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
@@ -117,7 +124,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
             config.algorithm,
             config.sac,
             seed=config.seed,
-            capacity=min(config.capacity or config.steps, config.steps),
+            capacity=config.rows,
             learner=config.learner,
         )
     except BaseException:
@@ -170,10 +177,11 @@ def _train_in_directory(
 
 
 def _name(make: Callable[[], Env]) -> str:
-    """module:factory, by which `rollin resume` finds it again; its bare name in a script."""
-    name = getattr(make, "__qualname__", type(make).__name__)
+    """module:factory if `rollin resume` can find it again by that; else its bare name."""
+    name = getattr(make, "__name__", type(make).__name__)
     module = getattr(make, "__module__", None) or "__main__"
-    return name if module == "__main__" or "<" in name else f"{module}:{name}"
+    found = getattr(sys.modules.get(module), name, None)
+    return f"{module}:{name}" if found is make and module != "__main__" else name
 
 
 def _trained(state: RollinState, returns: list[float], *, finished: bool) -> Trained:

@@ -1,6 +1,8 @@
 """Pictures to a video file: GIF with what is there, MP4 with the extra `video`."""
 
 import io
+import zlib
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +14,26 @@ from PIL import Image
 
 from rollin.errors import RollinError
 from rollin.runs.files import write_atomically
+
+Picture = NDArray[np.uint8]
+
+
+class Film:
+    """Pictures one after the other, kept compressed: thousands of them fit into memory."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[tuple[int, ...], bytes]] = []
+
+    def add(self, picture: Picture) -> None:
+        """Take a picture (height, width, 3)."""
+        self._kept.append((picture.shape, zlib.compress(picture.tobytes(), 1)))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Picture]:
+        for shape, data in self._kept:
+            yield np.frombuffer(zlib.decompress(data), np.uint8).reshape(shape)
 
 
 def check_video(path: Path) -> None:
@@ -26,27 +48,26 @@ def check_video(path: Path) -> None:
         )
 
 
-def write_video(path: Path, frames: list[NDArray[np.uint8]], frames_per_second: int) -> None:
-    """Write all pictures, one after the other."""
+def write_video(path: Path, film: Film, frames_per_second: int) -> None:
+    """Write all pictures."""
     if path.suffix == ".gif":
-        write_atomically(path, _gif(frames, frames_per_second))
+        write_atomically(path, _gif(film, frames_per_second))
         return
     imageio: Any = import_module("imageio.v2")  # only here: an extra
-
     temporary = path.with_name(f".{path.name}")  # the encoder wants a name that ends in .mp4
-    options: dict[str, Any] = {"fps": frames_per_second, "macro_block_size": 2}
     try:
-        imageio.mimwrite(temporary, frames, **options)
+        with imageio.get_writer(temporary, fps=frames_per_second, macro_block_size=2) as writer:
+            for picture in film:
+                writer.append_data(picture)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _gif(frames: list[NDArray[np.uint8]], frames_per_second: int) -> bytes:
-    pictures = [Image.fromarray(frame).quantize(64) for frame in frames]
+def _gif(film: Film, frames_per_second: int) -> bytes:
+    pictures = (Image.fromarray(picture).quantize(64) for picture in film)
     data = io.BytesIO()
     milliseconds = max(20, round(1000 / frames_per_second))  # browsers show less as 100
-    pictures[0].save(
-        data, "GIF", save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0
-    )
+    first = next(pictures)
+    first.save(data, "GIF", save_all=True, append_images=pictures, duration=milliseconds, loop=0)
     return data.getvalue()

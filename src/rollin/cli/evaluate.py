@@ -11,10 +11,10 @@ from rich.table import Table
 
 from rollin.checks import at_least
 from rollin.cli._common import make_console, parse
-from rollin.cli._video import check_video, write_video
+from rollin.cli._video import Film, check_video, write_video
 from rollin.deep.evaluate import Evaluation
 from rollin.deep.sac import EVALUATION_SEED
-from rollin.errors import RollinError
+from rollin.errors import RollinError, told
 from rollin.runs.files import write_json
 from rollin.runs.store import RunDirectory
 from rollin.runs.trained import TrainedRun
@@ -50,10 +50,10 @@ def main(arguments: Sequence[str]) -> int:
         raise RollinError(f"--json: the directory {options.json.parent} does not exist.")
     directory = RunDirectory.open(options.run)
     trained = TrainedRun.open(directory, None if options.video is None else "rgb_array")
-    frames: list[Any] = []
+    film = Film()
     try:
         contexts = chosen(trained, options.contexts)
-        rows = [(k, evaluate(trained, k, options, frames)) for k in contexts]
+        rows = [(k, evaluate(trained, k, options, film)) for k in contexts]
     finally:
         trained.env.close()
     console = make_console(120)
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str]) -> int:
         write_json(options.json, as_json(trained, rows, options))
         console.print(f"Table: {options.json}", soft_wrap=True)
     if options.video is not None:
-        write_video(options.video, frames, trained.env.env.metadata.get("render_fps", 30))
-        console.print(f"Video: {options.video}, {len(frames)} frames", soft_wrap=True)
+        write_video(options.video, film, trained.env.env.metadata.get("render_fps", 30))
+        console.print(f"Video: {options.video}, {len(film)} frames", soft_wrap=True)
     return 0
 
 
@@ -79,10 +79,8 @@ def chosen(trained: TrainedRun, which: str) -> list[int]:
     }[which]
 
 
-def evaluate(
-    trained: TrainedRun, k: int, options: EvaluateOptions, frames: list[Any]
-) -> Evaluation:
-    """Episodes on one context; the first one's pictures go to `frames`."""
+def evaluate(trained: TrainedRun, k: int, options: EvaluateOptions, film: Film) -> Evaluation:
+    """Episodes on one context; the first one's pictures go to the film."""
     if options.video is None:
         return trained.evaluate(k, options.episodes, options.seed, lambda: None)
 
@@ -90,16 +88,13 @@ def evaluate(
         try:
             picture = trained.env.env.render()
         except Exception as error:  # a renderer without a display may raise anything
-            text = " ".join(str(error).split()).rstrip(".")
-            raise RollinError(
-                f"The environment cannot draw itself here: {type(error).__name__}: {text}."
-            ) from error
+            raise RollinError(f"The environment cannot draw itself here: {told(error)}.") from error
         if not isinstance(picture, np.ndarray):
             raise RollinError(
                 "The environment gives no pictures: its render() must return an array when it is "
                 "made with render_mode='rgb_array'."
             )
-        frames.append(picture)
+        film.add(picture)
 
     first = trained.evaluate(k, 1, options.seed, record)
     if options.episodes == 1:

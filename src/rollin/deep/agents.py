@@ -81,11 +81,6 @@ def prepare(
 
     capacity: transitions that D holds; replay_path: a file that keeps them all.
     """
-    if curriculum.contexts.shape[1] != env.context_size:
-        raise RollinError(
-            f"The curriculum's contexts have {curriculum.contexts.shape[1]} numbers, the env's "
-            f"context_space has {env.context_size}."
-        )
     for context in curriculum.contexts:
         check_context(context, env.context_space)
     if options.warmup < sac.batch:

@@ -5,17 +5,17 @@ acts: a + EN · N(0, I), clipped to the box (section on goal reaching).
 """
 
 import numpy as np
-from numpy.random import Generator
 
 from rollin.envs.handle import ContextEnv
 from rollin.sac.network import Float
+from rollin.streams import Streams
 
 
 class GoExplore:
     """The noise of one run; a scale of 0 does nothing."""
 
-    def __init__(self, scale: float, env: ContextEnv, generator: Generator) -> None:
-        self.scale, self._env, self._generator = scale, env, generator
+    def __init__(self, scale: float, env: ContextEnv, streams: Streams) -> None:
+        self.scale, self._env, self._streams = scale, env, streams
         self._previous: Float | None = None
         self._reached = False
 
@@ -30,5 +30,5 @@ class GoExplore:
         self._reached = self._reached or self._env.is_success(outcome, self._previous)
         if not self._reached:
             return action
-        noise = self._generator.standard_normal(len(action), np.float32)
+        noise = self._streams["go-explore"].standard_normal(len(action), np.float32)
         return np.clip(action + np.float32(self.scale) * noise, -1, 1).astype(np.float32)

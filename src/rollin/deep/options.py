@@ -5,13 +5,12 @@ Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from rollin.checks import check_beta
 from rollin.errors import RollinError
 
 Method = Literal["rollin", "baseline", "scratch", "fresh"]
-METHODS = ("rollin", "baseline", "scratch", "fresh")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class RollinOptions:
     def __post_init__(self) -> None:
         check_beta(self.beta)
         for name, known in (
-            ("method", METHODS),
+            ("method", get_args(Method)),
             ("updates", ("detailed", "short")),
             ("sampling", ("uniform", "geometric")),
             ("counted", ("all", "main")),

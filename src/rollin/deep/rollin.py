@@ -36,7 +36,7 @@ class Episode:
     total: float = 0.0
     success: bool = False
 
-    def count(self, reward: float, actor: "Actor") -> None:
+    def count(self, reward: float, actor: Actor) -> None:
         """Take a step."""
         self.length += 1
         self.total += reward
@@ -73,7 +73,7 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
     beta, stop = options.rolls_in, options.stop_probability(main.config.gamma)
     contexts = curriculum.contexts.astype(np.float32)
     learn, short = Updates(state), options.updates == "short"
-    go_explore = GoExplore(options.go_explore, env, streams["go-explore"])
+    go_explore = GoExplore(options.go_explore, env, streams)
     while True:  # 3: for each environment step, one episode after the other
         k = progress.k
         omega, previous = contexts[k], contexts[max(k - 1, 0)]
@@ -93,27 +93,27 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
             else:
                 actor, agent, context = "rollin", main, previous  # 20
                 stopped = streams["rollin"].random() < stop  # 21
-            if step <= options.warmup:
-                a = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
-            else:
-                a = agent.act(np.concatenate((s, context)))
-            a = go_explore(a, outcome)
             with _naming(episode, step):
+                if step <= options.warmup:
+                    a = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
+                else:
+                    a = agent.act(np.concatenate((s, context)))
+                a = go_explore(a, outcome)
                 seen = env.step(a)  # 26
                 ends = {"terminated": seen.terminated, "truncated": seen.truncated}
                 after, outcome = seen.observation, seen.outcome
                 D.append(s, a, seen.reward, after, context=omega, outcome=outcome, **ends)  # 27
-            info = exp_info = None
-            if step > options.warmup and (short or not episode.rollin):  # 28
-                info = learn(main, D)  # 29
-            if actor == "exp":  # 31
-                D_exp.take_newest()  # 32
-            if step > options.warmup and (short or actor == "exp"):
-                exp_info = learn(exp, D_exp)  # 33
+                info = exp_info = None
+                if step > options.warmup and (short or not episode.rollin):  # 28
+                    info = learn(main, D)  # 29
+                if actor == "exp":  # 31
+                    D_exp.take_newest()  # 32
+                if step > options.warmup and (short or actor == "exp"):
+                    exp_info = learn(exp, D_exp)  # 33
+                episode.count(seen.reward, actor)
+                episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
             over = seen.terminated or seen.truncated
-            episode.count(seen.reward, actor)
-            episode.success = episode.success or env.is_success(outcome, omega)
             mastered = finish_episode(state, episode) if over else None  # 4 – 8 of the next step
             done = episode if over else None
             yield Event(step, k, actor, seen.reward, info, exp_info, done, mastered)
@@ -160,7 +160,7 @@ class Updates:
 
 
 class _naming:  # noqa: N801  (used as a statement)
-    """Inside, an error of the environment's is told with the episode and the step."""
+    """Inside, an error is told with the episode and the step."""
 
     __slots__ = ("episode", "step")
 

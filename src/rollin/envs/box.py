@@ -12,7 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rollin.checks import did_you_mean
-from rollin.errors import RollinError
+from rollin.errors import RollinError, told
 from rollin.imports import from_here
 from rollin.sac.network import Float
 
@@ -93,7 +93,10 @@ class BoxEnv:
 
 def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
     """A float32 copy of what an env gave, of the size that it promised."""
-    array: NDArray[Any] = np.asarray(value)
+    try:
+        array: NDArray[Any] = np.asarray(value)
+    except ValueError as error:  # ragged
+        raise RollinError(f"{name_of(env)} gave {what} of no shape: {error}.") from error
     if array.size != size:
         raise RollinError(
             f"{name_of(env)} gave {what} of shape {array.shape}, its space has "
@@ -124,8 +127,7 @@ def make_env(name: str) -> BoxEnv:
         text = str(error).rstrip(".")
         raise RollinError(f"Gymnasium cannot make {name}: {text}.{near}") from error
     except Exception as error:  # an environment's own code may raise anything
-        text = " ".join(str(error).split()).rstrip(".")
-        raise RollinError(f"{name} cannot be made: {type(error).__name__}: {text}.") from error
+        raise RollinError(f"{name} cannot be made: {told(error)}.") from error
 
 
 def name_of(env: Env) -> str:

@@ -28,6 +28,8 @@ def check_env(
     without which a resumed run cannot go on bit for bit.
     """
     handle = env if isinstance(env, ContextEnv) else ContextEnv(env)
+    if curriculum is not None and not isinstance(curriculum, Curriculum):
+        raise RollinError(f"curriculum must be a rollin.Curriculum, got {type(curriculum)}.")
     contexts = _contexts(handle, curriculum)
     outcomes: list[Array] = []
     told: list[Array] = []
@@ -44,8 +46,6 @@ def check_env(
             rewards.append(reward)
         if deterministic and i == 0:
             _check_same(episode, _act(handle, context, share), handle.name)
-    if len({outcome.shape for outcome in outcomes}) > 1:
-        raise RollinError(f"{handle.name} must give outcomes of one size, got several.")
     _check_batch(handle, np.stack(outcomes), np.stack(told), np.array(rewards))
 
 
@@ -68,9 +68,8 @@ def _act(env: ContextEnv, context: Array, steps: int) -> list[tuple[Any, float, 
     for _ in range(steps):
         action = generator.uniform(-1, 1, env.action_size).astype(np.float32)
         observed, reward, terminated, truncated, info = env.raw_step(env.actions.scale(action))
-        copied = observed
-        if isinstance(observed, dict):
-            copied = {name: np.array(value) for name, value in observed.items()}
+        env.check_vectors(observed, info, "step")
+        copied = {name: np.array(value) for name, value in observed.items()}
         episode.append((copied, reward, env.outcome_of(info).copy()))
         if terminated or truncated:
             break
@@ -80,7 +79,7 @@ def _act(env: ContextEnv, context: Array, steps: int) -> list[tuple[Any, float, 
 def _check_resets(env: ContextEnv, context: Array) -> None:
     observed, info = env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
     _check_context_seen(observed, context, env.name, "reset(options={'context': c})")
-    env.outcome_of(info)
+    env.check_vectors(observed, info, "reset")
     again, _ = env.raw_reset(seed=FIRST_SEED)
     _check_context_seen(again, context, env.name, "a later reset() without options")
 

@@ -91,8 +91,10 @@ class _Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation: spaces.Space[Any],
         context_space: spaces.Box,
         curriculum: Curriculum | None,
+        is_success: Reward | None,
     ) -> None:
         super().__init__(env)
+        self._is_success = is_success
         if not isinstance(context_space, spaces.Box):
             raise RollinError(f"context_space must be a Box of real numbers, got {context_space}.")
         if curriculum is not None:
@@ -105,6 +107,16 @@ class _Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.context = np.clip(middle, context_space.low, context_space.high).astype(
             context_space.dtype
         )
+
+    @abstractmethod
+    def compute_reward(self, outcome: Array, context: Array) -> Array:
+        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
+
+    def is_success(self, outcome: Array, context: Array) -> Array:
+        """Whether outcomes fulfil contexts."""
+        if self._is_success is not None:
+            return np.asarray(self._is_success(outcome, context), bool)
+        return self.compute_reward(outcome, context) > 0
 
     def _observed(self, observation: Any) -> dict[str, Any]:
         return {"observation": observation, "context": self.context.copy()}
@@ -129,9 +141,9 @@ class Contextual(_Wrapper):
         is_success: Reward | None = None,
         curriculum: Curriculum | None = None,
     ) -> None:
-        super().__init__(env, env.observation_space, context_space, curriculum)
+        super().__init__(env, env.observation_space, context_space, curriculum, is_success)
         self._reward, self._outcome = reward, outcome
-        self._to_context, self._is_success = to_context, is_success
+        self._to_context = to_context
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Begin an episode, under another context if `options` has one."""
@@ -151,12 +163,6 @@ class Contextual(_Wrapper):
     def compute_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
         return np.asarray(self._reward(outcome, context))
-
-    def is_success(self, outcome: Array, context: Array) -> Array:
-        """Whether outcomes fulfil contexts."""
-        if self._is_success is not None:
-            return np.asarray(self._is_success(outcome, context), bool)
-        return self.compute_reward(outcome, context) > 0
 
     def to_context(self, outcome: Array) -> Array:
         """The contexts that outcomes fulfil."""
@@ -187,7 +193,8 @@ class GoalContext(_Wrapper):
                 f"{name_of(env)} is no goal env: its observations must be a Dict with "
                 f"observation, achieved_goal and desired_goal, got {parts}."
             )
-        super().__init__(env, parts["observation"], _box(parts["desired_goal"]), curriculum)
+        goals = _box(parts["desired_goal"])
+        super().__init__(env, parts["observation"], goals, curriculum, is_success)
         try:
             self._compute_reward = env.get_wrapper_attr("compute_reward")
         except AttributeError as error:
@@ -195,7 +202,7 @@ class GoalContext(_Wrapper):
                 f"{name_of(env)} has no compute_reward(achieved_goal, desired_goal, info), as "
                 "goal envs do: give it one, or use rollin.Contextual with a reward function."
             ) from error
-        self._is_success, self._reset_options = is_success, reset_options or {}
+        self._reset_options = reset_options or {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Begin an episode, under another goal if `options` has one."""
@@ -230,12 +237,6 @@ class GoalContext(_Wrapper):
     def compute_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of achieved goals (…, C) under desired goals (…, C)."""
         return np.asarray(self._compute_reward(outcome, context, {}))
-
-    def is_success(self, outcome: Array, context: Array) -> Array:
-        """Whether achieved goals fulfil desired ones."""
-        if self._is_success is not None:
-            return np.asarray(self._is_success(outcome, context), bool)
-        return self.compute_reward(outcome, context) > 0
 
     def to_context(self, outcome: Array) -> Array:
         """An achieved goal fulfils itself."""

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from rollin.curriculum import Curriculum
 from rollin.envs.box import ActionBox, Env, as_reward, as_vector, name_of
 from rollin.envs.contextual import Array
-from rollin.errors import RollinError
+from rollin.errors import RollinError, told
 from rollin.sac.network import Float
 
 METHODS = ("compute_reward", "is_success", "to_context")
@@ -35,6 +36,10 @@ class ContextEnv:
     """Checks the spaces of a contextual env once; it may be wrapped in others of Gymnasium's."""
 
     def __init__(self, env: Env) -> None:
+        if not isinstance(env, gymnasium.Env):
+            raise RollinError(
+                f"A contextual Gymnasium env is needed, made and not as a class, got {_form(env)}."
+            )
         self.env, self.name = env, name_of(env)
         observed, self.context_space = self._spaces()
         self._methods: dict[str, Callable[..., Any]] = {}
@@ -123,23 +128,23 @@ class ContextEnv:
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
-        return np.asarray(self._guarded("compute_reward", outcome, context))
+        return self._numbers("compute_reward", outcome, context)
 
     def to_context(self, outcome: Array) -> Array:
         """The contexts (…, C) that outcomes (…, U) fulfil."""
-        return np.asarray(self._guarded("to_context", outcome))
+        return self._numbers("to_context", outcome)
 
     def are_successes(self, outcomes: Array, contexts: Array) -> Array:
         """Whether outcomes (…, U) fulfil contexts (…, C)."""
-        return np.asarray(self._guarded("is_success", outcomes, contexts))
+        return self._numbers("is_success", outcomes, contexts)
 
     def is_success(self, outcome: Float, context: Float) -> bool:
         """Whether one outcome fulfils a context."""
-        found = self._guarded("is_success", outcome, context)
-        if np.ndim(found) != 0:
+        found = self._numbers("is_success", outcome, context)
+        if found.ndim != 0:
             raise RollinError(
                 f"{self.name}: is_success must give one value for one outcome, got shape "
-                f"{np.shape(found)}: reduce over the last axis (axis=-1)."
+                f"{found.shape}: reduce over the last axis (axis=-1)."
             )
         return bool(found)
 
@@ -163,8 +168,9 @@ class ContextEnv:
                 f"{self.name}: step must give observation, reward, terminated, truncated and "
                 f"info, as in Gymnasium, got {_form(found)}."
             )
-        observed, reward, terminated, truncated, info = found
-        return observed, as_reward(reward, self.env), bool(terminated), bool(truncated), info
+        observed, reward, *ends, info = found
+        terminated, truncated = (self._call("step", bool, end) for end in ends)
+        return observed, as_reward(reward, self.env), terminated, truncated, info
 
     def outcome_of(self, info: dict[str, Any]) -> Array:
         """The outcome in an info, as a vector."""
@@ -173,13 +179,20 @@ class ContextEnv:
                 f"{self.name} must give info['outcome'] at reset and at every step: all "
                 f"that compute_reward needs to know; got {sorted(map(str, info))}."
             )
-        outcome = np.asarray(info["outcome"])
+        outcome = self._call("info['outcome']", np.asarray, info["outcome"])
         if outcome.dtype.kind not in "fiub":
             raise RollinError(
                 f"{self.name} must give info['outcome'] as real numbers, got "
                 f"{type(info['outcome']).__name__} of {outcome.dtype}."
             )
         return outcome.reshape(-1)
+
+    def check_vectors(self, observed: Any, info: dict[str, Any], when: str) -> None:
+        """Refuse what `reset` and `step` could not take: sizes, types, numbers not finite."""
+        parts = {"observation": self._vector(observed), "outcome": self._outcome_vector(info)}
+        for what, vector in parts.items():
+            if not np.isfinite(vector).all():
+                raise RollinError(f"{self.name} gave an {what} that is not finite after {when}.")
 
     def _outcome_vector(self, info: dict[str, Any]) -> Float:
         return as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env)
@@ -194,8 +207,15 @@ class ContextEnv:
             ) from error
         return as_vector("an observation", seen, self.observation_size, self.env)
 
-    def _guarded(self, method: str, *arguments: Any) -> Any:
-        return self._call(method, self._methods[method], *arguments)
+    def _numbers(self, method: str, *arguments: Any) -> Array:
+        """What a method of the env's gives, as an array of numbers or of truth values."""
+        found = self._call(method, self._methods[method], *arguments)
+        array = self._call(method, np.asarray, found)
+        if array.dtype.kind not in "fiub":
+            raise RollinError(
+                f"{self.name}: {method} must give numbers, got {_form(found)}: does it return?"
+            )
+        return array
 
     def _call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
         try:
@@ -203,10 +223,7 @@ class ContextEnv:
         except RollinError:
             raise
         except Exception as error:  # an environment's own code may raise anything
-            text = " ".join(str(error).split()).rstrip(".")
-            raise RollinError(
-                f"The environment's {what} raised {type(error).__name__}: {text}."
-            ) from error
+            raise RollinError(f"The environment's {what} raised {told(error)}.") from error
 
     def close(self) -> None:
         """Close the environment."""

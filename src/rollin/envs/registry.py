@@ -10,7 +10,7 @@ import gymnasium
 
 from rollin.checks import did_you_mean
 from rollin.envs.handle import ContextEnv
-from rollin.errors import RollinError
+from rollin.errors import RollinError, told
 from rollin.imports import from_here
 
 
@@ -69,8 +69,7 @@ def call_factory(
     except RollinError:
         raise
     except Exception as error:  # an environment's own code may raise anything
-        text = " ".join(str(error).split()).rstrip(".")
-        raise RollinError(f"{name} cannot be made: {type(error).__name__}: {text}.") from error
+        raise RollinError(f"{name} cannot be made: {told(error)}.") from error
     if not isinstance(env, gymnasium.Env):
         raise RollinError(
             f"{name} must return a contextual Gymnasium env, got {type(env).__name__}."
@@ -84,22 +83,25 @@ def load_factory(name: str) -> Any:
     if not colon:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
-            f"{did_you_mean(name, TASKS)}"
+            f"{did_you_mean(name, TASKS)} A run that was begun by rollin.train in Python goes on "
+            "by the same call."
         )
     try:
         with from_here():
             return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:  # a module's own code may raise anything
-        text = " ".join(f"{type(error).__name__}: {error}".split())
         raise RollinError(
-            f"{name} cannot be loaded ({text}): give module:factory, where the module can be "
-            "imported from here and the factory returns a contextual env or a ContextualMDP."
+            f"{name} cannot be loaded ({told(error)}): give module:factory, where the module can "
+            "be imported from here and the factory returns a contextual env or a ContextualMDP."
         ) from error
 
 
 def parse_env_options(options: Sequence[str]) -> dict[str, Any]:
     """Arguments of a factory from name=value each; values are JSON, or words."""
-    return dict(_parse(option) for option in options)
+    arguments = dict(_parse(option) for option in options)
+    if len(arguments) < len(options):
+        raise RollinError(f"An option of the environment is given twice: {' '.join(options)}.")
+    return arguments
 
 
 def _parse(option: str) -> tuple[str, Any]:

@@ -63,8 +63,7 @@ class SACRun(Driver[SACRunConfig]):
         self.env, self.test_env = make_env(spec.task), make_env(spec.task)
         sizes = self.env.observation_size, self.env.action_size
         self.learner = make_learner(config.learner, *sizes, config.sac, self.streams)
-        capacity = min(config.capacity or config.steps, config.steps)
-        self.replay = Replay(RowLayout(*sizes), capacity, directory.path / REPLAY)
+        self.replay = Replay(RowLayout(*sizes), config.rows, directory.path / REPLAY)
         self._seen = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
 
     @property

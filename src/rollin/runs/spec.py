@@ -142,6 +142,11 @@ class SACRunConfig:
         if not 0 < self.p < 1:
             raise RollinError(f"--p must lie in (0, 1), got {self.p}.")
 
+    @property
+    def rows(self) -> int:
+        """Transitions that the replay has room for."""
+        return _rows(self)
+
 
 @dataclass(frozen=True)
 class RollinConfig:
@@ -209,6 +214,15 @@ class RollinConfig:
                 "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
                 "κ = 0, and no --rule success."
             )
+
+    @property
+    def rows(self) -> int:
+        """Transitions that the replay has room for."""
+        return _rows(self)
+
+
+def _rows(config: Any) -> int:
+    return min(config.capacity or config.steps, config.steps)
 
 
 def _check_deep(config: Any, warmup: int) -> None:

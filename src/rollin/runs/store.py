@@ -170,7 +170,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
 
 
 class MetricsWriter:
-    """metrics.csv: one row per logging interval, appended; cut back on resume."""
+    """A CSV file of a run, such as metrics.csv: rows are appended, and cut back on resume."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path

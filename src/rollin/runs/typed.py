@@ -11,8 +11,7 @@ from rollin.errors import RollinError
 
 def typed_option(name: str, value: Any, hint: Any) -> Any:
     """The value as a plain one of the type that the option has."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
+    value = _plain(value)
     kinds = get_args(hint) if get_origin(hint) not in (tuple, Literal) else (hint,)
     kinds = kinds or (hint,)
     if value is None and NoneType in kinds:
@@ -23,6 +22,15 @@ def typed_option(name: str, value: Any, hint: Any) -> Any:
             return found[0]
     wanted = " or ".join(_words(kind) for kind in kinds)
     raise RollinError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def _plain(value: Any) -> Any:
+    """Without NumPy, however deep."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
 
 
 def _as(kind: Any, value: Any) -> tuple[Any] | None:
@@ -37,7 +45,10 @@ def _as(kind: Any, value: Any) -> tuple[Any] | None:
         return (value,) if isinstance(value, bool) else None
     if kind in (int, float) and isinstance(value, int | float) and not isinstance(value, bool):
         whole = isinstance(value, int) or value.is_integer()
-        return (kind(value),) if kind is float or whole else None
+        try:
+            return (kind(value),) if kind is float or whole else None
+        except OverflowError:
+            return None
     if kind is str and isinstance(value, str):
         return (value,)
     if kind is str and isinstance(value, list | tuple):
