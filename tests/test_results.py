@@ -6,6 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from benchmarks import umaze, umaze_page
 
 from rollin.paper.four_rooms import SEEDS, STEPS, cells
 from rollin.report.collect import read_runs_csv
@@ -102,6 +103,59 @@ def test_roll_in_helps_the_first_batch_on_later_contexts_only(table) -> None:
                 assert k == 4  # context 5 of the easy reward
     assert 1.25 < min(later) < 1.35
     assert 4.65 < max(later) < 4.75
+
+
+# ------------------------------------------------------------------ point-umaze
+
+
+def test_the_page_of_point_umaze_shows_the_committed_runs() -> None:
+    page = (ROOT / "docs" / "results" / "point-umaze.md").read_text().splitlines()
+    for setting in umaze_page.TITLES:
+        rows = umaze_page.table(setting) + umaze_page.ablation(setting)
+        assert rows
+        assert [row for row in rows if row not in page] == []
+    rows = umaze_page.mechanism()
+    assert [row for row in rows if row not in page] == []
+
+
+def test_every_cell_of_point_umaze_has_all_seeds_of_the_specs_that_are_described() -> None:
+    found = umaze_page.runs()
+    assert set(found) == {(c.setting, c.method, c.beta) for c in umaze.cells()}
+    for cell in umaze.cells():
+        rows = found[cell.setting, cell.method, cell.beta]
+        assert [int(row["seed"]) for row in rows] == list(range(umaze.SEEDS))
+        assert [row["spec_hash"] for row in rows] == [
+            cell.spec(seed).hash for seed in range(umaze.SEEDS)
+        ]
+
+
+def test_what_the_readme_says_of_point_umaze_is_what_was_measured() -> None:
+    readme = (ROOT / "README.md").read_text()
+    row = r"^\| (baseline|.*β = [\d.]+) \| \*\*([\d.]+)\*\* \| (\d+) \|"
+    shown = re.findall(row, readme, re.M)
+    found = {
+        umaze_page.label(method, beta): rows
+        for (setting, method, beta), rows in umaze_page.runs().items()
+        if setting == "demo"
+    }
+    assert len(shown) == 3
+    for name, value, corner in shown:
+        mean = statistics.mean(float(row["kappa"]) for row in found[name])
+        assert float(value) == pytest.approx(mean, abs=0.0051)
+        assert int(corner) == sum(row["mastered_at"].split(" ")[5] != "" for row in found[name])
+
+
+def test_the_profile_in_the_docs_is_the_measured_one() -> None:
+    with (ROOT / "results" / "point-umaze" / "profile.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    profile = {(row["networks"], row["part"]): float(row["microseconds"]) for row in rows}
+    page = (ROOT / "docs" / "performance.md").read_text()
+    for size in ("small", "large"):
+        parts = ("environment", "act", "update", "loop", "step")
+        cells = " | ".join(f"{profile[size, part]:,.0f}" for part in parts)
+        assert f"| {cells} | {profile[size, 'loop share']:.1%} |" in page
+    assert profile["large", "loop share"] < 0.03
+    assert profile["environment alone", "step"] < 10
 
 
 # ------------------------------------------------------------------ SAC
