@@ -505,3 +505,28 @@ def test_streams_of_a_part_are_streams_of_the_whole():
     following = part["act"].random()
     whole.set_state(kept)
     assert part["act"].random() == following
+
+
+@pytest.mark.parametrize("broken_off", [False, True])
+def test_changed_rows_of_a_file_are_noticed(tmp_path, broken_off):
+    """Unless a row was written twice, which only a loop that breaks episodes off does."""
+    path = tmp_path / "replay.f32"
+    replay = Replay(RowLayout(1, 1), 5, path)
+    for i in range(9):
+        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+        replay.flush()
+        if broken_off and i == 4:
+            replay.end_episode()
+    state = replay.get_state()
+    again = Replay(RowLayout(1, 1), 5, path)
+    again.set_state(state)
+    again.append([9], [0.0], 0.0, [9], terminated=True, truncated=False)
+    Replay(RowLayout(1, 1), 5, path).set_state(again.get_state())
+    data = bytearray(path.read_bytes())
+    data[HEADER] ^= 1  # of a row that memory no longer holds
+    path.write_bytes(data)
+    if broken_off:
+        Replay(RowLayout(1, 1), 5, path).set_state(state)
+    else:
+        with pytest.raises(RollinError, match="does not match its checksum"):
+            Replay(RowLayout(1, 1), 5, path).set_state(state)

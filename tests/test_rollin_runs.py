@@ -228,7 +228,9 @@ def interrupted(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> 
     return spec
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "lost", "other config", "values", "no rows"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flip", "lost", "other config", "values", "no rows", "other rows"]
+)
 def test_damaged_checkpoints_are_refused_and_nothing_is_overwritten(
     tmp_path, monkeypatch, capsys, damage
 ):
@@ -249,8 +251,12 @@ def test_damaged_checkpoints_are_refused_and_nothing_is_overwritten(
     elif damage == "values":
         del manifest["values"]["rollin"]["window"]
         files.write_json(folder / "manifest.json", manifest)
-    else:
+    elif damage == "no rows":
         os.truncate(tmp_path / "a" / "replay.f32", 300)
+    else:
+        rows = bytearray((tmp_path / "a" / "replay.f32").read_bytes())
+        rows[1000] ^= 1
+        (tmp_path / "a" / "replay.f32").write_bytes(rows)
     expected = {
         "cut": "does not match its checksum",
         "flip": "does not match its checksum",
@@ -258,6 +264,7 @@ def test_damaged_checkpoints_are_refused_and_nothing_is_overwritten(
         "other config": "belongs to another configuration",
         "values": "does not hold what this run keeps (KeyError: 'window')",
         "no rows": "the file was cut off",
+        "other rows": "replay.f32 does not match its checksum",
     }
     before = {p: p.read_bytes() for p in folder.iterdir()}
     rows = (tmp_path / "a" / "episodes.csv").read_bytes()

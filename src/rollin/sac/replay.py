@@ -7,9 +7,10 @@ the whole run; the newest `capacity` of them are held. Drawing costs the same at
 
 import json
 import os
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numba import njit
@@ -65,6 +66,7 @@ class Replay:
         self.total = 0  # rows ever appended
         self._episode = 0  # first row of the episode under way
         self._filed = 0  # rows that are in the file
+        self._crc: int | None = 0  # of those rows; None where one was written a second time
         try:
             self.rows: Float = np.empty((capacity, layout.width), np.float32)
             # rows from each one to the last of its episode, for relabelling
@@ -129,7 +131,8 @@ class Replay:
         """Say that the last row's episode is over, where a loop broke it off."""
         if self._episode < self.total:
             self.rows[(self.total - 1) % self.capacity, self._flag] = TRUNCATED
-            self._filed = min(self._filed, self.total - 1)  # that row goes to the file again
+            if self._filed == self.total:
+                self._filed, self._crc = self.total - 1, None  # that row goes to the file again
             self._end_episode()
 
     def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
@@ -175,7 +178,7 @@ class Replay:
     def get_state(self) -> dict[str, Any]:
         """Counts; and the rows themselves where there is no file to find them in."""
         self.flush()
-        state: dict[str, Any] = {"total": self.total, "episode": self._episode}
+        state: dict[str, Any] = {"total": self.total, "episode": self._episode, "crc": self._crc}
         if self.path is None:
             state["rows"] = self.rows[: len(self)].copy()
         return state
@@ -193,7 +196,8 @@ class Replay:
                 )
             self.rows[:held] = rows
         else:
-            self._read(self.path, total)
+            self._read(self.path, total, state.get("crc"))
+        self._crc = state.get("crc")
         self.total, self._episode, self._filed = total, episode, total
         if self.layout.outcome:
             self._count_rows_left()
@@ -208,15 +212,17 @@ class Replay:
                 file.seek(HEADER + self._filed * self.layout.width * 4)
                 file.truncate()  # what a failed write has left
                 numbers = np.arange(self._filed, self.total)
-                file.write(self.rows[numbers % self.capacity].tobytes())
+                data = self.rows[numbers % self.capacity].tobytes()
+                file.write(data)
                 file.flush()
                 if sync:
                     os.fsync(file.fileno())
         except OSError as error:
             raise RollinError(f"{self.path} could not be written: {reason(error)}.") from error
         self._filed = self.total
+        self._crc = None if self._crc is None else zlib.crc32(data, self._crc)
 
-    def _read(self, path: Path, total: int) -> None:
+    def _read(self, path: Path, total: int, crc: int | None) -> None:
         """The newest rows of a file that holds at least `total`; later ones are cut off."""
         row = self.layout.width * 4
         held = min(total, self.capacity)
@@ -234,6 +240,11 @@ class Replay:
                     raise RollinError(
                         f"{path} holds {size} rows, its checkpoint counts {total}: the file was "
                         "cut off. Delete the run directory to start anew."
+                    )
+                if crc is not None and _checksum(file, total * row) != crc:
+                    raise RollinError(
+                        f"{path} does not match its checksum: rows were changed. Delete the run "
+                        "directory to start anew."
                     )
                 file.truncate(HEADER + total * row)
                 file.seek(HEADER + (total - held) * row)
@@ -327,6 +338,16 @@ def geometric_ages(size: int, held: int, p: float, generator: Generator) -> Rows
     inside = -np.expm1(held * decay)  # P(age < held) before truncation
     ages = np.floor(np.log1p(-generator.random(size) * inside) / decay)
     return np.minimum(ages, held - 1).astype(np.int64)
+
+
+def _checksum(file: BinaryIO, size: int) -> int:
+    """CRC-32 of the first rows of a file, `size` bytes of them."""
+    file.seek(HEADER)
+    crc = 0
+    while size > 0:
+        part = file.read(min(size, 1 << 22))
+        crc, size = zlib.crc32(part, crc), size - len(part)
+    return crc
 
 
 def _header(layout: RowLayout) -> bytes:
