@@ -13,7 +13,8 @@ import pytest
 import tests.envs  # noqa: F401  (registers the environments)
 from rollin import RollinError
 from rollin.cli import main
-from rollin.deep.sac import evaluate, train_sac
+from rollin.deep.evaluate import evaluate
+from rollin.deep.sac import train_sac
 from rollin.envs.box import BoxEnv, make_env
 from rollin.runs import driver
 from rollin.runs.driver import run

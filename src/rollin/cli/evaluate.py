@@ -12,8 +12,7 @@ from rich.table import Table
 from rollin.checks import at_least
 from rollin.cli._common import make_console, parse
 from rollin.cli._video import Film, check_video, write_video
-from rollin.deep.evaluate import Evaluation
-from rollin.deep.sac import EVALUATION_SEED
+from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.errors import RollinError, told
 from rollin.runs.files import write_json
 from rollin.runs.store import RunDirectory

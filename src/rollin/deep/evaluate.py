@@ -1,4 +1,4 @@
-"""Deterministic episodes under a context, always from the same first states."""
+"""Deterministic episodes, plain or under a context, always from the same first states."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.deep.sac import EVALUATION_SEED, require_finite
+from rollin.envs.box import BoxEnv
 from rollin.envs.handle import ContextEnv
+from rollin.errors import RollinError
+from rollin.sac.learner import Learner
 from rollin.sac.network import Float
+
+EVALUATION_SEED = 10_000  # of the first episode; the same episodes at every evaluation
 
 Act = Callable[[Float], Float]
 """From observation and context, joined, to an action in [-1, 1]^A."""
@@ -60,3 +64,27 @@ def evaluate_context(
         returns.append(total)
         successes.append(success)
     return Evaluation(returns, successes)
+
+
+def evaluate(env: BoxEnv, learner: Learner, episodes: int) -> list[float]:
+    """Returns of deterministic episodes, always from the same first states."""
+    returns = []
+    for i in range(episodes):
+        observation, total, done = env.reset(seed=EVALUATION_SEED + i), 0.0, False
+        while not done:
+            require_finite(observation, total, f"Evaluation episode {i + 1}")
+            seen = env.step(learner.act(observation, deterministic=True))
+            observation, total = seen.observation, total + seen.reward
+            done = seen.terminated or seen.truncated
+        require_finite(observation, total, f"Evaluation episode {i + 1}")
+        returns.append(total)
+    return returns
+
+
+def require_finite(observation: Float, total: float, where: str) -> None:
+    """Refuse an observation or a sum of rewards that is not finite."""
+    bad = np.flatnonzero(~np.isfinite(observation))
+    if len(bad):
+        raise RollinError(f"{where}: observation[{bad[0]}] is {observation[bad[0]]}.")
+    if not np.isfinite(total):
+        raise RollinError(f"{where}: the sum of rewards is {total}.")

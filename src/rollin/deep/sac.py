@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rollin.deep.evaluate import require_finite
 from rollin.envs.box import BoxEnv
 from rollin.errors import RollinError
 from rollin.sac.learner import Learner, UpdateInfo
-from rollin.sac.network import Float
 from rollin.sac.replay import Replay
 from rollin.streams import Streams
-
-EVALUATION_SEED = 10_000  # of the first evaluation episode; the same episodes at every evaluation
 
 
 @dataclass(frozen=True)
@@ -76,27 +74,3 @@ def train_sac(
             episode_end = seen.terminated or seen.truncated
             observation = seen.observation
             yield Event(step, seen.reward, episode_end, info)
-
-
-def evaluate(env: BoxEnv, learner: Learner, episodes: int) -> list[float]:
-    """Returns of deterministic episodes, always from the same first states."""
-    returns = []
-    for i in range(episodes):
-        observation, total, done = env.reset(seed=EVALUATION_SEED + i), 0.0, False
-        while not done:
-            require_finite(observation, total, f"Evaluation episode {i + 1}")
-            seen = env.step(learner.act(observation, deterministic=True))
-            observation, total = seen.observation, total + seen.reward
-            done = seen.terminated or seen.truncated
-        require_finite(observation, total, f"Evaluation episode {i + 1}")
-        returns.append(total)
-    return returns
-
-
-def require_finite(observation: Float, total: float, where: str) -> None:
-    """Refuse an observation or a sum of rewards that is not finite."""
-    bad = np.flatnonzero(~np.isfinite(observation))
-    if len(bad):
-        raise RollinError(f"{where}: observation[{bad[0]}] is {observation[bad[0]]}.")
-    if not np.isfinite(total):
-        raise RollinError(f"{where}: the sum of rewards is {total}.")

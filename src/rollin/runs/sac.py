@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from rollin.deep.sac import Event, evaluate, train_sac
+from rollin.deep.evaluate import evaluate
+from rollin.deep.sac import Event, train_sac
 from rollin.envs.box import make_env
 from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
