@@ -8,8 +8,11 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from rollin.runs.driver import run
 from rollin.runs.files import read_json
+from rollin.runs.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,12 +29,23 @@ def same_run(one: Path, other: Path) -> None:
     assert results[0] == results[1]
 
 
-def kill_after_a_checkpoint(program: str, out: Path, delays: Iterable[float]) -> int:
-    """Start a Python program on `out` again and again, and kill -9 it some time after it has saved.
+def stop_at(spec: RunSpec[Any], out: Path, step: int) -> None:
+    """Run until a step, and stop at the end of the episode; needs a driver that asks every step."""
+    status = out / "status.json"
+    assert not run(spec, out, should_stop=lambda: read_json(status)["step"] >= step)
+    assert read_json(status)["state"] == "interrupted"
 
-    Returns how many were killed before they ended by themselves.
+
+def kill_after_a_checkpoint(module: str, spec: str, out: Path, delays: Iterable[float]) -> int:
+    """Run a spec on `out` again and again, and kill -9 it some time after it has saved.
+
+    spec: an expression of the module's. Returns how many were killed before they ended.
     """
     kills = 0
+    program = (
+        f"import sys, {module} as tests_; from pathlib import Path; from rollin.runs import driver;"
+        f"driver.CHECKPOINT_SECONDS = 0.0; driver.run(tests_.{spec}, Path(sys.argv[1]))"
+    )
     manifest = out / "checkpoint" / "manifest.json"
     for delay in delays:
         before = manifest.stat().st_mtime_ns if manifest.exists() else 0

@@ -505,6 +505,13 @@ def test_streams_of_a_part_are_streams_of_the_whole():
     following = part["act"].random()
     whole.set_state(kept)
     assert part["act"].random() == following
+    other = whole["act"].random()
+    state = part.get_state()
+    assert list(state) == ["act"]
+    following = part["act"].random()
+    part.set_state(state)  # the whole's own stream stays where it is
+    assert part["act"].random() == following
+    assert whole["act"].random() not in (other, following)
 
 
 @pytest.mark.parametrize("broken_off", [False, True])

@@ -24,7 +24,7 @@ from rollin.runs.files import read_json
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config, spec_from_json
 from rollin.runs.store import read_metrics
 from tests.envs import Line
-from tests.killing import kill_after_a_checkpoint, same_run
+from tests.killing import kill_after_a_checkpoint, same_run, stop_at
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -148,13 +148,8 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
     seen = []
     for stop in (30, 101, 222, 570):
-        status = tmp_path / "parts" / "status.json"
-        assert not run(
-            spec,
-            tmp_path / "parts",
-            should_stop=lambda at=stop, status=status: read_json(status)["step"] >= at,
-        )
-        seen.append(read_json(status)["k"])
+        stop_at(spec, tmp_path / "parts", stop)
+        seen.append(read_json(tmp_path / "parts" / "status.json")["k"])
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")
     if "method" not in options:
@@ -206,15 +201,8 @@ def test_killed_while_a_checkpoint_is_written_a_run_goes_on_bit_for_bit(tmp_path
 def test_killed_at_random_moments_a_run_goes_on_bit_for_bit(tmp_path):
     spec = line(8000, log_every=2000)
     run(spec, tmp_path / "whole")
-    program = (
-        "import sys; from pathlib import Path; from rollin.runs import driver;"
-        "from tests.test_rollin_runs import line;"
-        "driver.CHECKPOINT_SECONDS = 0.0;"
-        "driver.run(line(8000, log_every=2000), Path(sys.argv[1]))"
-    )
-    kills = kill_after_a_checkpoint(
-        program, tmp_path / "parts", np.random.default_rng(0).uniform(0, 0.25, 4)
-    )
+    spec_text, delays = "line(8000, log_every=2000)", np.random.default_rng(0).uniform(0, 0.25, 4)
+    kills = kill_after_a_checkpoint("tests.test_rollin_runs", spec_text, tmp_path / "parts", delays)
     assert kills >= 3
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")

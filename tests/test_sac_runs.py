@@ -13,7 +13,7 @@ import pytest
 import tests.envs  # noqa: F401  (registers the environments)
 from rollin import RollinError
 from rollin.cli import main
-from rollin.deep.evaluate import evaluate
+from rollin.deep.evaluate import evaluate, mode_of
 from rollin.deep.sac import train_sac
 from rollin.envs.box import BoxEnv, make_env
 from rollin.runs import driver
@@ -27,7 +27,7 @@ from rollin.sac.learner import Learner, make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 from tests.envs import Constant, Target
-from tests.killing import kill_after_a_checkpoint, same_run
+from tests.killing import kill_after_a_checkpoint, same_run, stop_at
 
 ROOT = Path(__file__).parents[1]
 SMALL = SACConfig(hidden=(16, 16), batch=16)
@@ -61,14 +61,14 @@ def test_learns_pendulum(p):
     config = SACConfig(hidden=(64, 64), batch=128, learning_rate=2e-3)
     env = make_env("Pendulum-v1")
     learner = learn(env, "cpu", 8000, config, warmup=500, p=p)
-    assert np.mean(evaluate(env, learner, 5)) > -400  # random: about -1200
+    assert evaluate(env, mode_of(learner), 5).mean > -400  # random: about -1200
 
 
 def test_learns_inverted_pendulum():
     config = SACConfig(hidden=(64, 64), batch=128, learning_rate=1e-3)
     env = make_env("InvertedPendulum-v5")
     learner = learn(env, "cpu", 12_000, config, warmup=500)
-    assert np.mean(evaluate(env, learner, 5)) > 500  # random: about 6; at the most 1000
+    assert evaluate(env, mode_of(learner), 5).mean > 500  # random: about 6; at the most 1000
 
 
 @pytest.mark.parametrize(("terminates", "low", "high"), [(True, 1.0, 5.2), (False, 7.0, 12.0)])
@@ -157,13 +157,7 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
     run(spec, tmp_path / "whole")
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
     for stop in (30, 101, 333, 590):
-        status = tmp_path / "parts" / "status.json"
-        assert not run(
-            spec,
-            tmp_path / "parts",
-            should_stop=lambda at=stop, status=status: read_json(status)["step"] >= at,
-        )
-        assert read_json(status)["state"] == "interrupted"
+        stop_at(spec, tmp_path / "parts", stop)
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")
 
@@ -171,12 +165,8 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path):
     spec = walk(9000, log_every=3000)
     run(spec, tmp_path / "whole")
-    program = (
-        "import sys; from pathlib import Path; from rollin.runs import driver;"
-        "from tests.test_sac_runs import walk;"
-        "driver.CHECKPOINT_SECONDS = 0.0; driver.run(walk(9000, log_every=3000), Path(sys.argv[1]))"
-    )
-    kills = kill_after_a_checkpoint(program, tmp_path / "parts", (0.0, 0.03, 0.1))
+    spec_text, delays = "walk(9000, log_every=3000)", (0.0, 0.03, 0.1)
+    kills = kill_after_a_checkpoint("tests.test_sac_runs", spec_text, tmp_path / "parts", delays)
     assert kills == 3
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")
@@ -241,7 +231,7 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
         (["Pendulum-v1", "--steps", "10000"], "--steps must be more than --warmup (10000)"),
         (["Pendulum-v1", "--hidden", "3000000", "3000000"], "need more memory than there is"),
         (["Pendulum-v1", "--steps", "1000000000000000000"], "which is not there"),
-        (["Pendulum-v1", "--warmup", "10"], "--warmup must be at least --batch (256), got 10"),
+        (["Pendulum-v1", "--warmup", "10"], "warmup must be at least one batch (256), got 10"),
         (["Pendulum-v1", "--gamma", "2"], "gamma must lie in [0, 1], got 2.0"),
         (["Pendulum-v1", "--capacity", "5"], "--capacity must be at least 256, got 5"),
         (["Pendulum-v1", "--p", "0"], "--p must lie in (0, 1), got 0.0"),

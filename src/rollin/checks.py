@@ -43,6 +43,16 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
+def check_warmup(warmup: int, batch: int) -> int:
+    """The random steps before the first update, which draws a batch from them."""
+    if warmup < batch:
+        raise RollinError(
+            f"warmup must be at least one batch ({batch}), got {warmup}: the first update draws "
+            "its batch from the random steps."
+        )
+    return warmup
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question with the nearest known name, to stand behind an error; empty if none is near."""
     near = difflib.get_close_matches(name, list(known), n=1)

@@ -25,7 +25,7 @@ class Policy:
 
     layers: (inputs + 1, outputs) each, the bias as last row; low, high: (A,) of the action's box;
     log_std: (2,) bounds of log σ; contexts: (K + 1, C) of the curriculum it was trained on, empty
-    for plain SAC; kappas: (K + 1,); k: the context that training reached.
+    for plain SAC; k: the context that training reached.
     """
 
     layers: tuple[Float, ...] = field(repr=False)
@@ -33,7 +33,6 @@ class Policy:
     high: Float
     log_std: Float = field(repr=False)
     contexts: Float = field(repr=False)
-    kappas: Float = field(repr=False)
     k: int
 
     @classmethod
@@ -63,7 +62,6 @@ class Policy:
             tensors["action_high"],
             tensors["log_std"],
             tensors.get("contexts", np.zeros((0, 0), np.float32)),
-            tensors.get("kappas", np.zeros(0, np.float32)),
             int(tensors["k"][0]) if "k" in tensors else 0,
         )
 

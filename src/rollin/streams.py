@@ -22,38 +22,35 @@ class Streams:
         if seed < 0:
             raise RollinError(f"seed must be at least 0, got {seed}.")
         self.seed = seed
-        self._generators: dict[str, Generator] = {}
-
-    def __getitem__(self, name: str) -> Generator:
-        if name not in self._generators:
-            sequence = SeedSequence(self.seed, spawn_key=(zlib.crc32(name.encode()),))
-            self._generators[name] = Generator(PCG64(sequence))
-        return self._generators[name]
+        self._prefix = ""
+        self._generators: dict[str, Generator] = {}  # shared by all parts
 
     def under(self, prefix: str) -> "Streams":
         """Streams of a part of the run: `under("exp")["act"]` is the stream `exp.act` of this."""
-        return _Under(self, prefix)
+        part = Streams(self.seed)
+        part._prefix, part._generators = f"{self._prefix}{prefix}.", self._generators
+        return part
+
+    def __getitem__(self, name: str) -> Generator:
+        full = self._prefix + name
+        if full not in self._generators:
+            sequence = SeedSequence(self.seed, spawn_key=(zlib.crc32(full.encode()),))
+            self._generators[full] = Generator(PCG64(sequence))
+        return self._generators[full]
 
     def get_state(self) -> dict[str, NDArray[np.uint64]]:
         """The state of every stream that was used."""
-        return {name: pack_generator(g) for name, g in self._generators.items()}
+        return {n.removeprefix(self._prefix): pack_generator(g) for n, g in self._used().items()}
 
     def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
         """Put every named stream back; the others start anew."""
-        self._generators.clear()
+        for name in self._used():
+            del self._generators[name]
         for name, packed in state.items():
             unpack_generator(self[name], packed)
 
-
-class _Under(Streams):
-    """A view of another's streams; their state stays there."""
-
-    def __init__(self, whole: Streams, prefix: str) -> None:
-        super().__init__(whole.seed)
-        self._whole, self._prefix = whole, prefix
-
-    def __getitem__(self, name: str) -> Generator:
-        return self._whole[f"{self._prefix}.{name}"]
+    def _used(self) -> dict[str, Generator]:
+        return {n: g for n, g in self._generators.items() if n.startswith(self._prefix)}
 
 
 def pack_generator(generator: Generator) -> NDArray[np.uint64]:

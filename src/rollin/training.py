@@ -9,6 +9,7 @@ action = trained.policy.act(observation, context)
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from rollin.policy import Policy
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.driver import execute
 from rollin.runs.rollin import RollinRun, trained_policy
-from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
+from rollin.runs.spec import RollinConfig, RunSpec, replay_rows, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
 
 DIRECTORY_OPTIONS = {"keep_replay", "log_every", "eval_episodes", "last"}
@@ -124,7 +125,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
             config.algorithm,
             config.sac,
             seed=config.seed,
-            capacity=config.rows,
+            capacity=replay_rows(config),
             learner=config.learner,
         )
     except BaseException:
@@ -158,8 +159,8 @@ def _train_in_directory(
             "evaluations in between need an environment of their own."
         )
     name = env if isinstance(env, str) else _name(env)
-    both = _make(env, config), _make(env, config)
-    run = RollinRun(RunSpec(name, config), RunDirectory(out), *both, curriculum)  # closes both
+    spec, directory = RunSpec(name, config), RunDirectory(out)
+    run = RollinRun(spec, directory, partial(_make, env, config), curriculum)
     finished = execute(run, "rollin.train(…)", should_stop=should_stop)
     returns = read_metrics(out / "episodes.csv")["return"]
     if not finished:

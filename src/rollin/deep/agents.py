@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rollin.advance import Window
+from rollin.checks import check_warmup
 from rollin.curriculum import Curriculum, Progress
 from rollin.deep.options import RollinOptions
 from rollin.envs.contextual import check_context
@@ -83,11 +84,7 @@ def prepare(
     """
     for context in curriculum.contexts:
         check_context(context, env.context_space)
-    if options.warmup < sac.batch:
-        raise RollinError(
-            f"warmup must be at least one batch ({sac.batch}), got {options.warmup}: the first "
-            "update draws a batch from what the random actions collected."
-        )
+    check_warmup(options.warmup, sac.batch)
     if options.relabel:
         check_relabelling(env)
     streams = Streams(seed)

@@ -16,7 +16,7 @@ from rollin.sac.network import Float
 EVALUATION_SEED = 10_000  # of the first episode; the same episodes at every evaluation
 
 Act = Callable[[Float], Float]
-"""From observation and context, joined, to an action in [-1, 1]^A."""
+"""From an observation, joined with the context if there is one, to an action in [-1, 1]^A."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Evaluation:
         return float(np.mean(self.successes))
 
 
+def evaluate(env: BoxEnv, act: Act, episodes: int) -> Evaluation:
+    """Act through some episodes of a plain environment, which has no successes."""
+    return _play(env.reset, env.step, act, lambda seen: False, episodes)
+
+
 def evaluate_context(
     env: ContextEnv,
     act: Act,
@@ -48,16 +53,35 @@ def evaluate_context(
 ) -> Evaluation:
     """Act through some episodes under a context; an episode is a success if it is one anywhere."""
     told = np.asarray(context, np.float32)
+    return _play(
+        lambda seed: env.reset(context, seed)[0],
+        env.step,
+        lambda seen: act(np.concatenate((seen, told))),
+        lambda seen: env.is_success(seen.outcome, told),
+        episodes,
+        seed,
+        on_step,
+    )
+
+
+def _play(
+    reset: Callable[[int], Float],
+    step: Callable[[Float], Any],
+    act: Act,
+    is_success: Callable[[Any], bool],
+    episodes: int,
+    seed: int = EVALUATION_SEED,
+    on_step: Callable[[], None] = lambda: None,
+) -> Evaluation:
     returns, successes = [], []
     for i in range(episodes):
-        observation, _ = env.reset(context, seed + i)
-        total, success, done = 0.0, False, False
+        observation, total, success, done = reset(seed + i), 0.0, False, False
         on_step()
         while not done:
             require_finite(observation, total, f"Evaluation episode {i + 1}")
-            seen = env.step(act(np.concatenate((observation, told))))
+            seen = step(act(observation))
             observation, total = seen.observation, total + seen.reward
-            success = success or env.is_success(seen.outcome, told)
+            success = success or is_success(seen)
             done = seen.terminated or seen.truncated
             on_step()
         require_finite(observation, total, f"Evaluation episode {i + 1}")
@@ -66,19 +90,9 @@ def evaluate_context(
     return Evaluation(returns, successes)
 
 
-def evaluate(env: BoxEnv, learner: Learner, episodes: int) -> list[float]:
-    """Returns of deterministic episodes, always from the same first states."""
-    returns = []
-    for i in range(episodes):
-        observation, total, done = env.reset(seed=EVALUATION_SEED + i), 0.0, False
-        while not done:
-            require_finite(observation, total, f"Evaluation episode {i + 1}")
-            seen = env.step(learner.act(observation, deterministic=True))
-            observation, total = seen.observation, total + seen.reward
-            done = seen.terminated or seen.truncated
-        require_finite(observation, total, f"Evaluation episode {i + 1}")
-        returns.append(total)
-    return returns
+def mode_of(learner: Learner) -> Act:
+    """A learner's deterministic actions."""
+    return lambda seen: learner.act(seen, deterministic=True)
 
 
 def require_finite(observation: Float, total: float, where: str) -> None:

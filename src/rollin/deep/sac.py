@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rollin.checks import check_warmup
 from rollin.deep.evaluate import require_finite
 from rollin.envs.box import BoxEnv
-from rollin.errors import RollinError
 from rollin.sac.learner import Learner, UpdateInfo
 from rollin.sac.replay import Replay
 from rollin.streams import Streams
@@ -43,11 +43,7 @@ def train_sac(
     p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
     """
     batch = np.empty((learner.config.batch, replay.layout.batch_width), np.float32)
-    if warmup < learner.config.batch:
-        raise RollinError(
-            f"warmup must be at least one batch ({learner.config.batch}), got {warmup}: the first "
-            "update draws a batch from what the random actions collected."
-        )
+    check_warmup(warmup, learner.config.batch)
     while True:
         observation = env.reset(seed=int(streams["env"].integers(2**31)))
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from rollin.envs.box import ActionBox
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
-from rollin.sac.learner import Learner
 from rollin.sac.network import Float, Layout
 
 
-def good_state(learner: Learner, step: int) -> dict[str, Any]:
-    """The learner's state, if it is one to keep."""
-    state = learner.get_state()
+def good_state(state: dict[str, Any], step: int) -> dict[str, Any]:
+    """A learner's state, if it is one to keep."""
     if not all(np.isfinite(state[name]).all() for name in ("theta", "m", "v", "target")):
         raise RollinError(
             f"The learner's parameters are no longer finite at step {step}: it diverged. "

@@ -1,11 +1,12 @@
-"""Drives ROLLIN on a contextual environment: logs, evaluates, checkpoints at episode ends."""
+"""A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from safetensors.numpy import save
 from rollin.advance import SuccessRate
 from rollin.curriculum import Curriculum
 from rollin.deep.agents import RollinState, prepare
-from rollin.deep.evaluate import Evaluation, evaluate_context
+from rollin.deep.evaluate import Evaluation, evaluate_context, mode_of
 from rollin.deep.rollin import Episode, Event, train_rollin
 from rollin.envs.check import check_env
 from rollin.envs.handle import ContextEnv
@@ -23,7 +24,7 @@ from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
 from rollin.runs.networks import good_state, policy_tensors
-from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.spec import RollinConfig, RunSpec, replay_rows
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
 from rollin.runs.versions import versions
 from rollin.sac.learner import UpdateInfo
@@ -75,7 +76,8 @@ class Counters:
 class RollinRun(Driver[RollinConfig]):
     """One run: environment, curriculum, agents and buffers, counters.
 
-    env, test_env, curriculum: objects to run on instead of what the spec names.
+    make, curriculum: how its environments are made and what it walks, if the spec's task does not
+    say it.
     """
 
     columns = COLUMNS
@@ -84,15 +86,15 @@ class RollinRun(Driver[RollinConfig]):
         self,
         spec: RunSpec[RollinConfig],
         directory: RunDirectory,
-        env: ContextEnv | None = None,
-        test_env: ContextEnv | None = None,
+        make: Callable[[], ContextEnv] | None = None,
         curriculum: Curriculum | None = None,
     ) -> None:
         super().__init__(spec, directory)
         with ExitStack() as on_error:
-            self.env = env or env_of(spec)
+            make = make or partial(env_of, spec)
+            self.env = make()
             on_error.callback(self.env.close)
-            self.test_env = test_env or env_of(spec)
+            self.test_env = make()
             on_error.callback(self.test_env.close)
             self._set_up(curriculum)
             on_error.pop_all()
@@ -112,7 +114,7 @@ class RollinRun(Driver[RollinConfig]):
             config.algorithm,
             config.sac,
             seed=config.seed,
-            capacity=config.rows,
+            capacity=replay_rows(config),
             learner=config.learner,
             replay_path=directory.path / REPLAY,
         )
@@ -190,13 +192,8 @@ class RollinRun(Driver[RollinConfig]):
 
     def evaluate(self, k: int) -> Evaluation:
         """Deterministic episodes of π_main under context k."""
-        context, main = self.curriculum.contexts[k], self.state.main
-        return evaluate_context(
-            self.test_env,
-            lambda seen: main.act(seen, deterministic=True),
-            context,
-            self.config.eval_episodes,
-        )
+        act, context = mode_of(self.state.main), self.curriculum.contexts[k]
+        return evaluate_context(self.test_env, act, context, self.config.eval_episodes)
 
     def row(self) -> dict[str, Any]:
         """Evaluations on the current and the last context, and what was counted."""
@@ -255,10 +252,11 @@ class RollinRun(Driver[RollinConfig]):
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on."""
-        good_state(self.state.main, self.step)
-        good_state(self.state.exp, self.step)
+        state = self.state.get_state()
+        for agent in ("main", "exp"):
+            good_state(state[agent], self.step)
         return {
-            "rollin": self.state.get_state(),
+            "rollin": state,
             "curriculum": self._walked(),
             "counters": asdict(self.counters),
             "seen": {name: asdict(info) for name, info in self._seen.items()},
@@ -355,9 +353,8 @@ def trained_policy(state: RollinState) -> dict[str, Float]:
     return policy_tensors(
         main.layout,
         main.config,
-        good_state(main, state.step)["theta"],
+        good_state(main.get_state(), state.step)["theta"],
         state.env.actions,
         contexts=curriculum.contexts,
-        kappas=np.array(curriculum.kappas),
         k=np.array([state.progress.k]),
     )

@@ -1,4 +1,4 @@
-"""Drives plain SAC on a Gymnasium environment: logs, evaluates, checkpoints at episode ends."""
+"""A run of plain SAC on a Gymnasium environment: its parts, its rows of metrics, its result."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from rollin.deep.evaluate import evaluate
+from rollin.deep.evaluate import evaluate, mode_of
 from rollin.deep.sac import Event, train_sac
 from rollin.envs.box import make_env
 from rollin.runs.driver import Driver
 from rollin.runs.files import write_atomically
 from rollin.runs.networks import good_state, policy_tensors
-from rollin.runs.spec import RunSpec, SACRunConfig
+from rollin.runs.spec import RunSpec, SACRunConfig, replay_rows
 from rollin.runs.store import RunDirectory
 from rollin.runs.versions import versions
 from rollin.sac.learner import UpdateInfo, make_learner
@@ -64,7 +64,7 @@ class SACRun(Driver[SACRunConfig]):
         self.env, self.test_env = make_env(spec.task), make_env(spec.task)
         sizes = self.env.observation_size, self.env.action_size
         self.learner = make_learner(config.learner, *sizes, config.sac, self.streams)
-        self.replay = Replay(RowLayout(*sizes), config.rows, directory.path / REPLAY)
+        self.replay = Replay(RowLayout(*sizes), replay_rows(config), directory.path / REPLAY)
         self._seen = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
 
     @property
@@ -108,13 +108,13 @@ class SACRun(Driver[SACRunConfig]):
     def row(self) -> dict[str, Any]:
         """An evaluation, and what was counted since the last row."""
         counters = self.counters
-        returns = evaluate(self.test_env, self.learner, self.config.eval_episodes)
-        counters.eval_return = float(np.mean(returns))
+        found = evaluate(self.test_env, mode_of(self.learner), self.config.eval_episodes)
+        counters.eval_return = found.mean
         episodes = max(counters.since, 1)
         row = {
             "step": counters.step,
             "eval_return": counters.eval_return,
-            "eval_return_std": float(np.std(returns)),
+            "eval_return_std": float(np.std(found.returns)),
             "train_return": counters.returns / episodes,
             "train_length": counters.lengths / episodes,
             "episodes": counters.episodes,
@@ -139,7 +139,7 @@ class SACRun(Driver[SACRunConfig]):
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on."""
         return {
-            "learner": good_state(self.learner, self.step),
+            "learner": good_state(self.learner.get_state(), self.step),
             "streams": self.streams.get_state(),
             "replay": self.replay.get_state(),
             "counters": asdict(self.counters),
@@ -157,7 +157,7 @@ class SACRun(Driver[SACRunConfig]):
         """Write the networks and the final figures; the replay file has then done its duty."""
         if self.config.keep_replay:
             self.replay.flush()
-        theta = good_state(self.learner, self.step)["theta"]
+        theta = good_state(self.learner.get_state(), self.step)["theta"]
         layout, sac = self.learner.layout, self.config.sac
         policy = policy_tensors(layout, sac, theta, self.env.actions)
         write_atomically(self.directory.path / "policy.safetensors", save(policy))

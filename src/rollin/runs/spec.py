@@ -12,7 +12,14 @@ from functools import cache
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
 from rollin.advance import SuccessRate
-from rollin.checks import at_least, check_alpha, check_beta, did_you_mean, positive
+from rollin.checks import (
+    at_least,
+    check_alpha,
+    check_beta,
+    check_warmup,
+    did_you_mean,
+    positive,
+)
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.runs.typed import typed_option
@@ -142,11 +149,6 @@ class SACRunConfig:
         if not 0 < self.p < 1:
             raise RollinError(f"--p must lie in (0, 1), got {self.p}.")
 
-    @property
-    def rows(self) -> int:
-        """Transitions that the replay has room for."""
-        return _rows(self)
-
 
 @dataclass(frozen=True)
 class RollinConfig:
@@ -215,13 +217,9 @@ class RollinConfig:
                 "κ = 0, and no --rule success."
             )
 
-    @property
-    def rows(self) -> int:
-        """Transitions that the replay has room for."""
-        return _rows(self)
 
-
-def _rows(config: Any) -> int:
+def replay_rows(config: SACRunConfig | RollinConfig) -> int:
+    """Transitions that a run's replay has room for."""
     return min(config.capacity or config.steps, config.steps)
 
 
@@ -237,11 +235,7 @@ def _check_deep(config: Any, warmup: int) -> None:
             f"--steps must be more than --warmup ({warmup}), got {config.steps}: learning "
             "begins after the random steps."
         )
-    if warmup < config.sac.batch:
-        raise RollinError(
-            f"--warmup must be at least --batch ({config.sac.batch}), got {warmup}: the "
-            "first update draws its batch from the random steps."
-        )
+    check_warmup(warmup, config.sac.batch)
     if config.capacity is not None:
         at_least(config.sac.batch, "--capacity", config.capacity)
 

@@ -1,8 +1,4 @@
-"""Drives the tabular loop: builds a run from its spec, logs, checkpoints, resumes, finishes.
-
-Killed at any moment and started again, a run ends in the same metrics, parameters and result as one
-that was never interrupted (same machine, versions and threads).
-"""
+"""A run of a tabular task: its MDP and learner, its rows of metrics, its result."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -57,7 +57,11 @@ class TrainedRun:
                 policy, walked, k, step = _saved(run, spec, env)
             contexts = np.array(walked["contexts"], np.float64)
             return cls(policy, env, contexts, walked["kappas"], walked["thresholds"], k, step)
+        except RollinError:
+            env.close()
+            raise
         except (KeyError, TypeError, ValueError) as error:
+            env.close()
             raise RollinError(
                 f"{run.path} does not hold what a run of ROLLIN leaves "
                 f"({type(error).__name__}: {error}): its files are damaged."
@@ -93,7 +97,6 @@ def _saved(
         saved.arrays["rollin/main/theta"],
         env.actions,
         contexts=np.array(walked["contexts"]),
-        kappas=np.array(walked["kappas"]),
         k=np.array([k]),
     )
     return Policy.of(tensors), walked, k, saved.step
