@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
-from rollin.sac import gaussian, kernels, vector
+from rollin.sac import gaussian, kernels, replay, vector
+from rollin.tabular import kernels as tabular_kernels
 
 SIZES = st.integers(1, 140)
 
@@ -156,3 +159,16 @@ def test_the_squashed_gaussian_far_out():
     exact = stats.norm.logpdf(noise.astype(float)) - 1.0
     exact -= 2 * (math.log(2) - u - np.logaddexp(0, -2 * u))
     np.testing.assert_allclose(log_prob, exact, rtol=1e-6, atol=1e-5)
+
+
+def test_compiled_functions_have_names_of_their_own():
+    """Numba tells cached machine code apart by module, name and types, and by a count that two
+    processes may share: functions of one name, made by a factory, would be mixed up."""
+    found = {
+        id(value): (value.py_func.__module__, value.py_func.__qualname__)
+        for module in (vector, gaussian, kernels, replay, tabular_kernels)
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher)
+    }
+    assert len(found) > 20
+    assert [name for name, count in Counter(found.values()).items() if count > 1] == []

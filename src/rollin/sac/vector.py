@@ -192,7 +192,6 @@ def _strip(vectors: int, masked: bool) -> Any:
     tile6, tile4 = _tile(6, vectors, masked), _tile(4, vectors, masked)
     tile2, tile1 = _tile(2, vectors, masked), _tile(1, vectors, masked)
 
-    @compiled
     def strip(a, a_i, a_k, b, b_k, c, c_i, rows, columns, inner, mode, gate):
         i = 0
         a_step, c_step = 4 * a_i, 4 * c_i
@@ -208,7 +207,10 @@ def _strip(vectors: int, masked: bool) -> Any:
         if rows > i:
             tile1(a, a_i, a_k, b, b_k, c, c_i, inner, columns, mode, gate)
 
-    return strip
+    # Machine code is named by this and by a count of the process that compiled it. Under one name,
+    # two strips from two processes' caches could be taken for each other.
+    strip.__qualname__ = f"strip_{vectors}_{int(masked)}"
+    return compiled(strip)
 
 
 _strip_wide = _strip(VECTORS, False)
