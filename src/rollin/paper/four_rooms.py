@@ -5,8 +5,8 @@
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from rollin.paper.published import Published, published
 from rollin.runs.spec import RunSpec, TabularConfig
 
 STEPS = 50_000
@@ -16,28 +16,8 @@ HEADLINE_BETA = 0.75  # the β of the paper's main table
 ROWS = (("hard", 0.01), ("hard", 0.001), ("easy", 0.01), ("easy", 0.001))
 
 
-class Published(NamedTuple):
-    """A published mean ± error, digits as printed."""
-
-    printed_mean: str
-    printed_error: str
-
-    @property
-    def mean(self) -> float:
-        """The mean as a number."""
-        return float(self.printed_mean)
-
-    @property
-    def error(self) -> float:
-        """What stands behind the ±."""
-        return float(self.printed_error)
-
-    def __str__(self) -> str:
-        return f"{self.printed_mean} ± {self.printed_error}"
-
-
 def _row(*cells: str) -> dict[float, Published]:
-    return {beta: Published(*cell.split(" ± ")) for beta, cell in zip(BETAS, cells, strict=True)}
+    return {beta: published(cell) for beta, cell in zip(BETAS, cells, strict=True)}
 
 
 PROGRESS: dict[tuple[str, float], dict[float, Published]] = {
