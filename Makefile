@@ -23,6 +23,7 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
+	$(BIN)/python -m benchmarks.envs
 
 bench-sac: $(VENV)/dev $(PEERS)/ready
 	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python

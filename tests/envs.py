@@ -129,6 +129,8 @@ class Line(ContextualEnv):
     Episodes of `length` steps, or of 5 to 15 if that is None. What `breaks` names goes wrong.
     """
 
+    measures = ("place", "push")
+
     def __init__(
         self, length: int | None = None, R: float = 1.0, breaks: str = "", after: int = 20
     ) -> None:
@@ -168,6 +170,8 @@ class Line(ContextualEnv):
         if bad == "reward":
             reward = np.nan
         info = {} if self.breaks == "no outcome" else {"outcome": np.array([self.x])}
+        if self.breaks != "unmeasured":
+            info |= {"place": self.x, "push": float(action[0])}
         return observed, reward, False, self.steps >= self.length, info
 
     def compute_reward(self, outcome: Any, context: Any) -> Any:
@@ -232,4 +236,11 @@ def rated_line(length: int = 6) -> Line:
     env = Line(length)
     contexts = [[0.0], [0.1], [0.2]]
     env.curriculum = Curriculum.listed(contexts, SuccessRate(0.9), episodes=3)
+    return env
+
+
+def bad_measures() -> Line:
+    """An env that names its measures wrongly."""
+    env = Line()
+    env.measures = ("x velocity",)
     return env

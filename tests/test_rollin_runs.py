@@ -380,6 +380,11 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         (["point-umaze", "--path", "0,0 8,0", "--threshold", "1"], "--path must be JSON"),
         (["point-umaze", "--threshold-slope", "1"], "it needs --threshold, the R at"),
         (["point-umaze", "--delta", "1e-9"], "gives 999,999,999 contexts"),
+        (["point-umaze", "--delta", "1/0"], "--delta must be a number or a fraction such as 1/24"),
+        (["point-umaze", "--start=a/b"], "--start must be a number or a fraction such as 1/24"),
+        (["hopper", "--delta", "3/2"], "The step Δ must lie in (0, 1], got 1.5"),
+        (["hopper", "--env-options", "horizon=0"], "horizon must be at least 1, got 0"),
+        (["walkr"], "Did you mean walker?"),
         (["point-umaze", "--path", "[[0], [1, 2]]"], "real vectors of one length"),
         (["point-umaze", "--path", '{"a": 1}'], "Corners of a path must be real vectors"),
         (["point-umaze", "--path", "[[1e308, 0], [-1e308, 0]]"], "needs finite corners"),
@@ -393,6 +398,7 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         (["tests.envs:same_line"], "gives the same environment at every call"),
         (["tests.envs:listed_line"], "its curriculum must be a rollin.Curriculum, got list"),
         (["tests.envs:Line", "--env-options", "breaks=disagrees"], "compute_reward gives"),
+        (["tests.envs:bad_measures"], "measures must be names of numbers in info"),
         (["tests.envs:Line", "--env-options", "breaks=forgets"], "a context must stay until"),
     ],
 )
@@ -411,6 +417,8 @@ def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):
         (["--video", "no/such/v.gif"], "the directory no/such does not exist"),
         (["--episodes", "0"], "--episodes must be at least 1, got 0"),
         (["--json", "no/such/t.json"], "--json: the directory no/such does not exist"),
+        (["--picture", "p.pdf"], "--picture must end in .png or .svg, got p.pdf"),
+        (["--picture", "no/such/p.png"], "--picture: the directory no/such does not exist"),
         (["--video", "v.gif"], "cannot be made: TypeError"),  # Line takes no render_mode
     ],
 )

@@ -61,9 +61,19 @@ class Progress:
         """κ ∈ [0, 1] of a context."""
         return self.kappas[k] if self.kappas else k / self.K
 
+    @property
+    def first(self) -> int:
+        """The context at the beginning."""
+        return self.advances[0].k - 1 if self.advances else self.k
+
+    def kappa_at(self, step: int) -> float:
+        """κ after a step."""
+        reached = [advance.k for advance in self.advances if advance.step <= step]
+        return self.kappa_of(reached[-1] if reached else self.first)
+
     def mean_kappa(self, begin: int, end: int) -> float:
         """κ averaged over the steps begin + 1 … end."""
-        k = self.advances[0].k - 1 if self.advances else self.k
+        k = self.first
         since, total = begin, 0.0
         for advance in self.advances:
             at = min(max(advance.step, begin), end)

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import tyro
 from rollin.cli._common import make_console, parse, stop_on_signal, typed_command
 from rollin.cli._progress import SweepProgress, live
 from rollin.envs.registry import TASKS
+from rollin.errors import RollinError
 from rollin.runs.backend import Job, Report
 from rollin.runs.driver import run
 from rollin.runs.spec import RollinConfig, RunSpec, SACRunConfig, TabularConfig, rollin_config
@@ -22,6 +24,8 @@ from rollin.runs.tasks import gives_mdp
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
 GYMNASIUM_ID = re.compile(r"([\w.-]+:)?([\w-]+/)*[\w.-]+-v\d+")  # [module:][namespace/]name-vN
+
+FRACTIONS = ("--delta", "--start")  # options that may be given as 1/24
 
 Out = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 
@@ -35,8 +39,9 @@ class TrainOptions:
     """
 
     task: tyro.conf.Positional[str]
-    """four-rooms, a FILE.npz with an MDP of yours; point-umaze; the id of a Gymnasium environment;
-    or module:factory that returns an MDP or a contextual environment of yours."""
+    """four-rooms, a FILE.npz with an MDP of yours; point-umaze, antmaze-umaze, walker, hopper,
+    humanoid, ant; the id of a Gymnasium environment; or module:factory that returns an MDP or a
+    contextual environment of yours."""
     out: Out = None
     """Run directory; runs/TASK-HASH if not given."""
     config: TabularConfig = field(default_factory=TabularConfig)
@@ -64,7 +69,8 @@ class TrainRollinOptions:
     """
 
     task: tyro.conf.Positional[str]
-    """point-umaze, or module:factory that returns a contextual environment of yours."""
+    """point-umaze, antmaze-umaze, walker, hopper, humanoid, ant, or module:factory that returns a
+    contextual environment of yours."""
     out: Out = None
     """Run directory; runs/TASK-HASH if not given."""
     config: RollinConfig = field(default_factory=RollinConfig)
@@ -90,7 +96,32 @@ def parse_options(arguments: Sequence[str]) -> Any:
         return parse(TrainOptions, arguments, "train")
     defaults = TASKS[named].defaults if named in TASKS else {}
     default = TrainRollinOptions(tyro.MISSING, None, rollin_config(**defaults))
-    return parse(TrainRollinOptions, arguments, "train", default)
+    return parse(TrainRollinOptions, spelled_out(arguments), "train", default)
+
+
+def spelled_out(arguments: Sequence[str]) -> list[str]:
+    """Fractions as numbers, --geometric as --sampling geometric."""
+    found: list[str] = []
+    for word in arguments:
+        flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        of = flag if equals else found[-1] if found else ""
+        if word == "--geometric":
+            found += ["--sampling", "geometric"]
+        elif of in FRACTIONS and "/" in value:
+            found.append(f"{flag}{equals}{_number(of, value)!r}")
+        else:
+            found.append(word)
+    return found
+
+
+def _number(flag: str, text: str) -> float:
+    """The value of a fraction such as 1/24."""
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError) as error:
+        raise RollinError(
+            f"{flag} must be a number or a fraction such as 1/24, got {text}."
+        ) from error
 
 
 def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:

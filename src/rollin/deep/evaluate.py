@@ -1,14 +1,14 @@
 """Deterministic episodes, plain or under a context, always from the same first states."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rollin.envs.box import BoxEnv
-from rollin.envs.handle import ContextEnv
+from rollin.envs.handle import ContextEnv, ContextStep
 from rollin.errors import RollinError
 from rollin.sac.learner import Learner
 from rollin.sac.network import Float
@@ -21,10 +21,11 @@ Act = Callable[[Float], Float]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns and successes of some episodes."""
+    """Returns and successes of some episodes, and the mean of each measure over their steps."""
 
     returns: list[float]
     successes: list[bool]
+    measured: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -49,19 +50,36 @@ def evaluate_context(
     episodes: int,
     *,
     seed: int = EVALUATION_SEED,
-    on_step: Callable[[], None] = lambda: None,
+    on_outcome: Callable[[Float], None] = lambda outcome: None,
 ) -> Evaluation:
-    """Act through some episodes under a context; an episode is a success if it is one anywhere."""
+    """Act through some episodes under a context; an episode is a success if it is one anywhere.
+
+    on_outcome: called with the outcome at every reset and after every step.
+    """
     told = np.asarray(context, np.float32)
-    return _play(
-        lambda seed: env.reset(context, seed)[0],
-        env.step,
+    measured: list[tuple[float, ...]] = []
+
+    def reset(seed: int) -> Float:
+        observation, outcome = env.reset(context, seed)
+        on_outcome(outcome)
+        return observation
+
+    def step(action: Float) -> ContextStep:
+        seen = env.step(action)
+        on_outcome(seen.outcome)
+        measured.append(seen.measured)
+        return seen
+
+    found = _play(
+        reset,
+        step,
         lambda seen: act(np.concatenate((seen, told))),
         lambda seen: env.is_success(seen.outcome, told),
         episodes,
         seed,
-        on_step,
     )
+    means = zip(env.measures, np.mean(measured, axis=0), strict=True)
+    return replace(found, measured={name: float(mean) for name, mean in means})
 
 
 def _play(
@@ -71,19 +89,16 @@ def _play(
     is_success: Callable[[Any], bool],
     episodes: int,
     seed: int = EVALUATION_SEED,
-    on_step: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     returns, successes = [], []
     for i in range(episodes):
         observation, total, success, done = reset(seed + i), 0.0, False, False
-        on_step()
         while not done:
             require_finite(observation, total, f"Evaluation episode {i + 1}")
             seen = step(act(observation))
             observation, total = seen.observation, total + seen.reward
             success = success or is_success(seen)
             done = seen.terminated or seen.truncated
-            on_step()
         require_finite(observation, total, f"Evaluation episode {i + 1}")
         returns.append(total)
         successes.append(success)

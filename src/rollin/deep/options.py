@@ -31,7 +31,8 @@ class RollinOptions:
     """Go-Explore: standard deviation of the noise added to actions once an episode has reached the
     previous goal; 0 is off (the paper tries 0.1, 0.25, 0.5)."""
     sampling: Literal["uniform", "geometric"] = "uniform"
-    """How a batch is drawn: every transition alike, or recent ones more often."""
+    """How a batch is drawn: every transition alike, or recent ones more often (--geometric is
+    short for that)."""
     p: float = 1e-5
     """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
     warmup: int = 10_000

@@ -8,12 +8,14 @@ exactly as it would have.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import add
 from typing import Literal
 
 import numpy as np
 
 from rollin.deep.agents import RollinState
 from rollin.deep.exploration import GoExplore
+from rollin.envs.handle import ContextStep
 from rollin.errors import RollinError
 from rollin.sac.learner import Learner, UpdateInfo
 from rollin.sac.relabel import relabel
@@ -26,7 +28,7 @@ Actor = Literal["main", "rollin", "exp"]
 
 @dataclass(slots=True)
 class Episode:
-    """A finished episode; `rollin_steps` is 0 without roll-in."""
+    """A finished episode; `rollin_steps` is 0 without roll-in, `measured` sums over its steps."""
 
     number: int
     k: int
@@ -35,12 +37,16 @@ class Episode:
     length: int = 0
     total: float = 0.0
     success: bool = False
+    measured: tuple[float, ...] = ()
 
-    def count(self, reward: float, actor: Actor) -> None:
+    def count(self, seen: ContextStep, actor: Actor) -> None:
         """Take a step."""
         self.length += 1
-        self.total += reward
+        self.total += seen.reward
         self.rollin_steps += actor == "rollin"
+        if seen.measured:
+            before = self.measured or (0.0,) * len(seen.measured)
+            self.measured = tuple(map(add, before, seen.measured))
 
 
 @dataclass(slots=True)
@@ -110,7 +116,7 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
                     D_exp.take_newest()  # 32
                 if step > options.warmup and (short or actor == "exp"):
                     exp_info = learn(exp, D_exp)  # 33
-                episode.count(seen.reward, actor)
+                episode.count(seen, actor)
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
             over = seen.terminated or seen.truncated

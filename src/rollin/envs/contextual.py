@@ -5,7 +5,7 @@ of (outcome, context), `GoalContext` of a goal env as in Gymnasium-Robotics.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
@@ -34,6 +34,8 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     context_space: spaces.Box
     curriculum: Curriculum | None = None
     """The curriculum to learn by when none is given."""
+    measures: tuple[str, ...] = ()
+    """Numbers of a step's `info` to keep the mean of, over every episode, in a run's files."""
 
     @abstractmethod
     def compute_reward(self, outcome: Array, context: Array) -> Array:
@@ -46,6 +48,21 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     def to_context(self, outcome: Array) -> Array:
         """The contexts that outcomes fulfil, for relabelling; by default the same vectors."""
         return outcome
+
+    def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
+        """Draw episodes under a context, outcomes (T, U) each, on Matplotlib's axes.
+
+        By default every number of the outcome against the steps.
+        """
+        draw_outcomes(axes, outcomes)
+
+
+def draw_outcomes(axes: Any, outcomes: Sequence[Array]) -> None:
+    """Every number of the outcomes against the steps, a colour each."""
+    for episode in outcomes:
+        for i, values in enumerate(np.asarray(episode).T):
+            axes.plot(values, color=f"C{i}", lw=0.8, alpha=0.7)
+    axes.set(xlabel="step", ylabel="outcome")
 
 
 def check_context(context: Any, space: spaces.Box) -> Array:

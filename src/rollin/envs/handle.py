@@ -3,7 +3,7 @@
 Whatever an environment's own code raises or gives in a wrong form becomes one sentence.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from rollin.curriculum import Curriculum
 from rollin.envs.box import ActionBox, Env, as_reward, as_vector, name_of
-from rollin.envs.contextual import Array
+from rollin.envs.contextual import Array, draw_outcomes
 from rollin.errors import RollinError, told
 from rollin.sac.network import Float
 
@@ -30,6 +30,7 @@ class ContextStep:
     terminated: bool
     truncated: bool
     outcome: Float
+    measured: tuple[float, ...] = ()
 
 
 class ContextEnv:
@@ -55,6 +56,7 @@ class ContextEnv:
         self.context_size = int(self.context_space.shape[0])
         self.actions = ActionBox(env.action_space, self.name)
         self.action_size = self.actions.size
+        self.measures = self._named_measures()
         self._steps = 0
         _, info = self.raw_reset(seed=0)
         self.outcome_size = int(np.size(self.outcome_of(info)))
@@ -91,6 +93,16 @@ class ContextEnv:
             )
         return observed, context
 
+    def _named_measures(self) -> tuple[str, ...]:
+        """Names of the numbers in `info` that are kept."""
+        named = _attribute(self.env, "measures") or ()
+        if isinstance(named, str) or not all(str(name).isidentifier() for name in named):
+            raise RollinError(
+                f"{self.name}: measures must be names of numbers in info, such as "
+                f"('x_velocity',), got {named!r}."
+            )
+        return tuple(named)
+
     @property
     def curriculum(self) -> Curriculum | None:
         """The env's own, if it has one."""
@@ -123,7 +135,12 @@ class ContextEnv:
                 "use --horizon."
             )
         return ContextStep(
-            self._vector(observed), reward, terminated, truncated, self._outcome_vector(info)
+            self._vector(observed),
+            reward,
+            terminated,
+            truncated,
+            self._outcome_vector(info),
+            self._measured(info) if self.measures else (),
         )
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:
@@ -147,6 +164,14 @@ class ContextEnv:
                 f"{found.shape}: reduce over the last axis (axis=-1)."
             )
         return bool(found)
+
+    def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
+        """Draw episodes under a context, as the env does, or every number against the steps."""
+        own = _attribute(self.env, "draw")
+        if callable(own):
+            self._call("draw", own, axes, context, outcomes)
+        else:
+            draw_outcomes(axes, outcomes)
 
     # -------------------------------------------------------------- the env's own code
 
@@ -193,6 +218,15 @@ class ContextEnv:
         for what, vector in parts.items():
             if not np.isfinite(vector).all():
                 raise RollinError(f"{self.name} gave an {what} that is not finite after {when}.")
+
+    def _measured(self, info: dict[str, Any]) -> tuple[float, ...]:
+        try:
+            return tuple(float(info[name]) for name in self.measures)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RollinError(
+                f"{self.name} must give the numbers {', '.join(self.measures)} in the info of "
+                f"every step, as its measures say: {told(error)}."
+            ) from error
 
     def _outcome_vector(self, info: dict[str, Any]) -> Float:
         return as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env)

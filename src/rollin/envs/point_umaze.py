@@ -4,6 +4,7 @@ Small enough to see ROLLIN work in seconds. Coordinates are the ant's: the start
 goal (0, 8), and the way there leads along (8, 0) and (8, 8), 24 m, around a wall.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,8 @@ from rollin.checks import at_least, positive
 from rollin.curriculum import Curriculum
 from rollin.envs.contextual import ContextualEnv, context_of
 from rollin.envs.picture import maze_picture
+from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, SHARPNESS, WALL, draw_maze, goal_reward
 
-PATH = ((0.0, 0.0), (8.0, 0.0), (8.0, 8.0), (0.0, 8.0))  # corners of the curriculum
-LOW, HIGH = -2.0, 10.0  # outer walls, on both axes
-WALL = (-2.0, 6.0, 2.0, 6.0)  # the block between the arms: x from, to, y from, to
-RADIUS, SHARPNESS = 0.5, 5.0  # reward exp(-5 D) within 0.5 m of the goal, else 0
 FRICTION, FORCE = 0.7, 0.15  # v ← 0.7 v + 0.15 a
 RESET_NOISE = 0.1  # of the first position, uniform, as the ant's
 
@@ -78,9 +76,11 @@ class PointUmaze(ContextualEnv):
 
     def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
         """exp(-5 D) within 0.5 m of the goal, else 0."""
-        apart = np.asarray(outcome, np.float64) - np.asarray(context, np.float64)
-        distance = np.sqrt(apart[..., 0] ** 2 + apart[..., 1] ** 2)
-        return np.where(distance <= RADIUS, np.exp(-SHARPNESS * distance), 0.0)
+        return goal_reward(outcome, context)
+
+    def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
+        """The maze from above, with the path, the goal and where episodes went."""
+        draw_maze(axes, context, outcomes)
 
     def render(self) -> NDArray[np.uint8] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The maze from above, with goal and point."""

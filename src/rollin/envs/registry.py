@@ -23,6 +23,8 @@ class Task:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
+ROBOT = {"log_every": 10_000}  # an evaluation of ten long episodes costs thousands of steps
+
 TASKS = {
     "point-umaze": Task(
         "rollin.envs.point_umaze:PointUmaze",
@@ -35,6 +37,12 @@ TASKS = {
             "initial_temperature": 0.1,
         },
     ),
+    # the paper's: Δ = 1/24 and R of the environment itself, the rest of the appendix's tables
+    "antmaze-umaze": Task("rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT),
+    **{
+        name: Task(f"rollin.envs.velocity:{name}", ROBOT)
+        for name in ("walker", "hopper", "humanoid", "ant")
+    },
 }
 
 

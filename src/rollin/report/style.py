@@ -1,12 +1,16 @@
 """One look for all figures: colours that stay apart in print and for colour-blind readers."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+
+from rollin.errors import RollinError
+from rollin.runs.files import write_atomically
 
 BASELINE = "#6b7280"
 ROLLIN = "#7c3aed"
@@ -62,3 +66,22 @@ def to_png(figure: Figure) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150, bbox_inches="tight", metadata={"Software": None})
     return out.getvalue()
+
+
+PICTURES: dict[str, Callable[[Figure], bytes]] = {
+    ".png": to_png,
+    ".svg": lambda figure: to_svg(figure).encode(),
+}
+
+
+def check_picture(flag: str, path: Path) -> None:
+    """Refuse a file that could not be written in the end, before anything is run."""
+    if path.suffix not in PICTURES:
+        raise RollinError(f"{flag} must end in {' or '.join(PICTURES)}, got {path}.")
+    if not path.parent.is_dir():
+        raise RollinError(f"{flag}: the directory {path.parent} does not exist.")
+
+
+def save_picture(path: Path, figure: Figure) -> None:
+    """Write a figure in the format that the file's name asks for."""
+    write_atomically(path, PICTURES[path.suffix](figure))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.driver import Driver
+from rollin.runs.figures import figures_at, milestones
 from rollin.runs.files import write_atomically
 from rollin.runs.networks import good_state, policy_tensors
 from rollin.runs.spec import RollinConfig, RunSpec, replay_rows
@@ -71,6 +73,7 @@ class Counters:
     successes: int = 0
     rollins: int = 0
     rollin_lengths: int = 0
+    measured: tuple[float, ...] = ()
 
 
 class RollinRun(Driver[RollinConfig]):
@@ -118,12 +121,18 @@ class RollinRun(Driver[RollinConfig]):
             learner=config.learner,
             replay_path=directory.path / REPLAY,
         )
-        self.counters = Counters()
-        self.episodes = MetricsWriter(directory.path / "episodes.csv", EPISODE_COLUMNS)
+        self.counters = Counters(measured=self._nothing_measured)
+        self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
+        columns = (*EPISODE_COLUMNS, *self.env.measures)
+        self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
         self.writers["episodes"] = self.episodes
         nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
         self._seen = {"main": nothing, "exp": nothing}
         self._evaluated = Evaluation([], []), Evaluation([], [])
+
+    @property
+    def _nothing_measured(self) -> tuple[float, ...]:
+        return (0.0,) * len(self.env.measures)
 
     @property
     def step(self) -> int:
@@ -186,9 +195,11 @@ class RollinRun(Driver[RollinConfig]):
         counters.rollin_lengths += episode.rollin_steps
         counters.rollin_episodes += episode.rollin
         counters.rollin_steps += episode.rollin_steps
+        counters.measured = tuple(map(add, counters.measured, episode.measured))
         row = (self.step, episode.k, episode.total, episode.length, int(episode.success))
         row += (int(episode.rollin), episode.rollin_steps)
-        self.episodes.write(dict(zip(EPISODE_COLUMNS, row, strict=True)))
+        row += tuple(total / episode.length for total in episode.measured)
+        self.episodes.write(dict(zip(self.episodes.columns, row, strict=True)))
 
     def evaluate(self, k: int) -> Evaluation:
         """Deterministic episodes of π_main under context k."""
@@ -225,9 +236,12 @@ class RollinRun(Driver[RollinConfig]):
             **asdict(self._seen["main"]),
             **{f"exp_{name}": value for name, value in asdict(self._seen["exp"]).items()},
         }
+        for name, total in zip(self.env.measures, counters.measured, strict=True):
+            row[f"train_{name}"] = total / (counters.lengths or math.nan)
         counters.since = counters.lengths = counters.successes = 0
         counters.rollins = counters.rollin_lengths = 0
         counters.returns = 0.0
+        counters.measured = self._nothing_measured
         return row
 
     def status(self) -> dict[str, Any]:
@@ -266,6 +280,7 @@ class RollinRun(Driver[RollinConfig]):
         """Go back to what `get_state` gave."""
         self.state.set_state(state["rollin"])
         self.counters = Counters(**state["counters"])
+        self.counters.measured = tuple(self.counters.measured)
         self._seen = {name: UpdateInfo(**info) for name, info in state["seen"].items()}
 
     def warning(self) -> str | None:
@@ -292,12 +307,12 @@ class RollinRun(Driver[RollinConfig]):
         policy = save(trained_policy(self.state))
         write_atomically(self.directory.path / "policy.safetensors", policy)
         current, final = self._evaluated  # of the last row, which is of the last step
-        begin = max(self.step - config.last, 0)
+        ended = read_metrics(self.episodes.path) or {name: [] for name in self.episodes.columns}
+        told = (self.step, progress, ended, self.env.measures, config.last)
         self.directory.write_result(
             {
-                "kappa": progress.kappa,
-                "kappa_mean_last": progress.mean_kappa(begin, self.step),
-                "return_mean_last": self._mean_return_since(begin),
+                **figures_at(*told),
+                "milestones": milestones(*told),
                 "k": progress.k,
                 "K": progress.K,
                 "env_steps": self.step,
@@ -328,12 +343,6 @@ class RollinRun(Driver[RollinConfig]):
             "kappas": list(curriculum.kappas),
             "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
         }
-
-    def _mean_return_since(self, begin: int) -> float | None:
-        """Mean return of the episodes that ended after step `begin`; None if none did."""
-        ended = read_metrics(self.episodes.path)
-        last = [r for s, r in zip(ended["step"], ended["return"], strict=True) if s > begin]
-        return float(np.mean(last)) if last else None
 
     def tidy(self) -> None:
         """Delete checkpoint and replay file, unless that is to be kept."""

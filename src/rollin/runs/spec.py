@@ -175,8 +175,8 @@ class RollinConfig:
     """Episodes under the current context that the rule looks at; the environment's own, or 10, if
     not given."""
     delta: float | None = None
-    """Step Δ of the curriculum along its path, in κ; the environment's own, or 0.1 with --path, if
-    not given."""
+    """Step Δ of the curriculum along its path, in κ, as a number or as 1/24; the environment's own,
+    or 0.1 with --path, if not given."""
     start: float | None = None
     """κ at which the curriculum starts."""
     path: str | None = None

@@ -67,7 +67,9 @@ class TrainedRun:
                 f"({type(error).__name__}: {error}): its files are damaged."
             ) from error
 
-    def evaluate(self, k: int, episodes: int, seed: int, on_step: Callable[[], None]) -> Evaluation:
+    def evaluate(
+        self, k: int, episodes: int, seed: int, on_outcome: Callable[[Float], None]
+    ) -> Evaluation:
         """Deterministic episodes under context k."""
         size = self.env.observation_size
 
@@ -75,7 +77,7 @@ class TrainedRun:
             return self.policy.squashed(seen[:size], seen[size:])
 
         return evaluate_context(
-            self.env, act, self.contexts[k], episodes, seed=seed, on_step=on_step
+            self.env, act, self.contexts[k], episodes, seed=seed, on_outcome=on_outcome
         )
 
 

@@ -1,0 +1,92 @@
+"""What a step of the robots costs beside the bare simulator.
+
+    python -m benchmarks.envs
+
+`bare` is `mj_step` alone, of the same model with the same actions and resets; `step` is a step as
+training takes it: simulator, observation, reward, checks, float32. The two alternate, and medians
+are taken.
+"""
+
+import argparse
+import statistics
+import time
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.machine import processor
+from rollin.envs.handle import ContextEnv
+from rollin.envs.registry import make_contextual
+
+mujoco: Any = import_module("mujoco")
+ROBOTS = ("antmaze-umaze", "walker", "hopper", "humanoid", "ant")
+ALLOWED, SHARE = 60.0, 0.1  # µs on top of the bare step, and share of it
+
+
+def simulator(env: ContextEnv) -> Any:
+    """The MujocoEnv inside."""
+    own: Any = env.env.unwrapped
+    return own.ant if hasattr(own, "ant") else own.robot
+
+
+def step(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -> float:
+    """µs of a step as training takes it."""
+    env.reset(context, 0)
+    spent = 0.0
+    for action in actions:
+        begin = time.perf_counter()
+        seen = env.step(action)
+        spent += time.perf_counter() - begin
+        if seen.terminated or seen.truncated:
+            env.reset(context, 0)
+    return 1e6 * spent / len(actions)
+
+
+def bare(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -> float:
+    """µs of the simulator alone, over the same states."""
+    inner = simulator(env)
+    model, data, frames = inner.model, inner.data, inner.frame_skip
+    scaled = [env.actions.scale(action) for action in actions]
+    env.reset(context, 0)
+    spent, steps = 0.0, 0
+    for action in scaled:
+        begin = time.perf_counter()
+        data.ctrl[:] = action
+        mujoco.mj_step(model, data, nstep=frames)
+        spent += time.perf_counter() - begin
+        steps += 1
+        fallen = not getattr(inner, "is_healthy", True)
+        if fallen or steps == env.env.unwrapped.horizon:  # pyright: ignore
+            env.reset(context, 0)
+            steps = 0
+    return 1e6 * spent / len(actions)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Cost of the robots' steps.")
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    print(processor())
+    print(f"{'task':<14} {'bare µs':>8} {'step µs':>8} {'more µs':>8} {'allowed':>8}")
+    for name in ROBOTS:
+        env = make_contextual(name)
+        assert env.curriculum is not None
+        context = env.curriculum.contexts[0]
+        generator = np.random.default_rng(0)
+        actions = generator.uniform(-1, 1, (options.steps, env.action_size)).astype(np.float32)
+        pairs = [
+            (bare(env, actions, context), step(env, actions, context))
+            for _ in range(options.repeats)
+        ]
+        alone, whole = (statistics.median(column) for column in zip(*pairs, strict=True))
+        more = statistics.median(b - a for a, b in pairs)
+        allowed = SHARE * alone + ALLOWED
+        print(f"{name:<14} {alone:8.1f} {whole:8.1f} {more:8.1f} {allowed:8.1f}")
+        env.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""antmaze-umaze: D4RL's ant in the U-maze, with the paper's path of goals.
+
+After the environment of D4RL (Fu, Kumar, Nachum, Tucker, Levine: "D4RL: Datasets for Deep
+Data-Driven Reinforcement Learning", 2020), made anew from Gymnasium's own ant.xml: D4RL's time
+step, contacts and torques, and its maze of 4 m cells. Coordinates are point-umaze's.
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.mujoco import MujocoEnv
+from gymnasium.envs.mujoco.mujoco_env import expand_model_path
+from numpy.typing import NDArray
+
+from rollin.checks import at_least
+from rollin.curriculum import Curriculum
+from rollin.envs.contextual import ContextualEnv, context_of
+from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, draw_maze, goal_reward
+
+CELL = 4.0  # metres
+WALL_HEIGHT = 2.0
+MAZE = (  # # is wall; the ant starts at S, which is (0, 0); columns are x, rows are y
+    "#####",
+    "#S..#",
+    "###.#",
+    "#...#",
+    "#####",
+)
+TIMESTEP, FRAMES = 0.02, 5  # so that a step lasts 0.1 s
+GEAR = 30.0  # torque at control 1
+CONTACT = {"solref": ".02 1", "solimp": ".8 .8 .01"}
+RESET_NOISE = 0.1  # of positions uniform, of velocities normal
+HORIZON = 500
+R = 200.0
+CAMERA = {"lookat": np.array([4.0, 4.0, 0.0]), "distance": 18.0, "elevation": -90, "azimuth": 90}
+
+LOOKS = {  # a quiet floor, without mirror images, which cost half of the drawing
+    "asset/texture[@name='texplane']": {"rgb1": ".62 .62 .64", "rgb2": ".55 .55 .57"},
+    "asset/material[@name='MatPlane']": {"reflectance": "0", "specular": "0", "shininess": "0"},
+}
+
+Array = NDArray[Any]
+mujoco: Any = import_module("mujoco")  # its compiled part has no type stubs
+
+
+def ant_in_maze() -> str:
+    """Gymnasium's ant as MuJoCo XML, with D4RL's constants and walls."""
+    tree = ET.parse(expand_model_path("ant.xml")).getroot()
+    _one(tree, "option").set("timestep", str(TIMESTEP))
+    for name, value in CONTACT.items():
+        _one(tree, "default/geom").set(name, value)
+    for motor in tree.findall("actuator/motor"):
+        motor.set("gear", str(GEAR))
+    for path, look in LOOKS.items():
+        for name, value in look.items():
+            _one(tree, path).set(name, value)
+    world = _one(tree, "worldbody")
+    for x, y in wall_centres():
+        ET.SubElement(
+            world,
+            "geom",
+            name=f"wall_{x:g}_{y:g}",
+            type="box",
+            pos=f"{x} {y} {WALL_HEIGHT / 2}",
+            size=f"{CELL / 2} {CELL / 2} {WALL_HEIGHT / 2}",
+            contype="1",
+            conaffinity="1",
+            rgba="0.25 0.25 0.3 1",
+        )
+    # a site only shows where the goal is: it touches nothing. At 0 0 0 it could not be moved later.
+    disc = {
+        "pos": "0 8 0",
+        "type": "cylinder",
+        "size": f"{RADIUS} 0.01",
+        "rgba": "0.02 0.6 0.4 0.6",
+    }
+    ET.SubElement(world, "site", {"name": "goal", **disc})
+    return ET.tostring(tree, encoding="unicode")
+
+
+def wall_centres() -> list[tuple[float, float]]:
+    """Where the blocks of the maze stand, (x, y) in metres."""
+    cells = {(i, j): mark for i, row in enumerate(MAZE) for j, mark in enumerate(row)}
+    start = next(cell for cell, mark in cells.items() if mark == "S")
+    return [
+        ((j - start[1]) * CELL, (i - start[0]) * CELL)
+        for (i, j), mark in cells.items()
+        if mark == "#"
+    ]
+
+
+def _one(tree: ET.Element, path: str) -> ET.Element:
+    found = tree.find(path)
+    assert found is not None, f"Gymnasium's ant.xml has no {path}"
+    return found
+
+
+class MazeAnt(MujocoEnv):
+    """D4RL's ant in its maze, without a task: 29 positions and velocities, 8 torques in [-1, 1]."""
+
+    metadata = {  # noqa: RUF012 (Gymnasium's)
+        "render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"],
+        "render_fps": 10,
+    }
+
+    def __init__(self, render_mode: str | None, width: int, height: int) -> None:
+        seen = spaces.Box(-np.inf, np.inf, (29,), np.float64)
+        super().__init__("ant.xml", FRAMES, seen, render_mode, width, height)
+        self.mujoco_renderer.default_cam_config = CAMERA
+        self._goal = self.model.site("goal").id
+
+    def _initialize_simulation(self) -> tuple[Any, Any]:
+        model = mujoco.MjModel.from_xml_string(ant_in_maze())
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, self.width)
+        model.vis.global_.offheight = max(model.vis.global_.offheight, self.height)
+        return model, mujoco.MjData(model)
+
+    def reset_model(self) -> Array:
+        """D4RL's first state: every position moved a little, every joint with a little speed."""
+        noise = self.np_random.uniform(-RESET_NOISE, RESET_NOISE, self.model.nq)
+        speed = RESET_NOISE * self.np_random.standard_normal(self.model.nv)
+        self.set_state(self.init_qpos + noise, self.init_qvel + speed)
+        return self.observed()
+
+    def observed(self) -> Array:
+        """All positions and velocities."""
+        return np.concatenate((self.data.qpos, self.data.qvel))
+
+    def act(self, action: Array) -> Array:
+        """Act for 0.1 s."""
+        self.do_simulation(action, FRAMES)
+        if self.render_mode == "human":
+            self.render()
+        return self.observed()
+
+    def show_goal(self, place: Array) -> None:
+        """Move the disc that stands for the goal."""
+        self.model.site_pos[self._goal, :2] = place
+
+
+class AntUmaze(ContextualEnv):
+    """Observation the ant's 29 numbers, x and y first; context the goal; outcome (x, y).
+
+    Reward exp(-5 D) within D = 0.5 m of the goal. Episodes end by time alone, also when the ant
+    lies on its back.
+    """
+
+    def __init__(
+        self,
+        horizon: int = HORIZON,
+        R: float = R,
+        delta: float = 1 / 24,
+        render_mode: str | None = None,
+        width: int = 480,
+        height: int = 480,
+    ) -> None:
+        self.horizon = at_least(1, "horizon", horizon)
+        self.ant = MazeAnt(render_mode, width, height)
+        self.render_mode, self.metadata = render_mode, self.ant.metadata
+        self.context_space = spaces.Box(LOW, HIGH, (2,), np.float64)
+        self.observation_space = spaces.Dict(
+            observation=self.ant.observation_space, context=self.context_space
+        )
+        self.action_space = self.ant.action_space
+        self.curriculum = Curriculum.along(PATH, delta, R)
+        self.context: Array = np.array(PATH[-1])
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Begin at the start, with D4RL's noise."""
+        super().reset(seed=seed)
+        self.context = context_of(options, self.context_space, self.context)
+        self.ant.show_goal(self.context)
+        self._steps = 0
+        observation, _ = self.ant.reset(seed=seed)
+        return self._observed(observation), {"outcome": observation[:2].copy()}
+
+    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """Act; episodes end by time alone."""
+        observation = self.ant.act(action)
+        place = observation[:2].copy()
+        reward = float(goal_reward(place, self.context))
+        self._steps += 1
+        over = self._steps >= self.horizon
+        return self._observed(observation), reward, False, over, {"outcome": place}
+
+    def compute_reward(self, outcome: Array, context: Array) -> Array:
+        """exp(-5 D) within 0.5 m of the goal, else 0."""
+        return goal_reward(outcome, context)
+
+    def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
+        """The maze from above, with the path, the goal and where episodes went."""
+        draw_maze(axes, context, outcomes)
+
+    def _observed(self, observation: Array) -> dict[str, Array]:
+        return {"observation": observation, "context": self.context.copy()}
+
+    def render(self) -> Any:
+        """The maze from above, with the goal as a disc."""
+        return self.ant.render()
+
+    def close(self) -> None:
+        """Close the window and the renderer."""
+        self.ant.close()

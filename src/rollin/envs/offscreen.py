@@ -1,0 +1,40 @@
+"""Which of MuJoCo's renderers can draw here without a display.
+
+Gymnasium would try a window first, which fails with noise on a machine without a screen.
+"""
+
+import os
+import subprocess
+import sys
+
+from rollin.errors import RollinError
+
+VARIABLE = "MUJOCO_GL"
+BACKENDS = {  # and the Debian packages that bring what they need
+    "egl": "libegl1 libgl1-mesa-dri",
+    "osmesa": "libosmesa6",
+}
+PROBE = "from mujoco.{0} import GLContext; c = GLContext(16, 16); c.make_current(); c.free()"
+
+
+def choose_renderer() -> None:
+    """Set MUJOCO_GL to EGL, else to OSMesa, unless it is set or the system has its own way."""
+    if VARIABLE in os.environ or sys.platform != "linux":
+        return
+    for name in BACKENDS:
+        if can_draw(name):
+            os.environ[VARIABLE] = name
+            return
+    egl, osmesa = BACKENDS.values()
+    raise RollinError(
+        "MuJoCo cannot draw on this machine, neither by EGL nor by OSMesa: install one of them, "
+        f"on Debian and Ubuntu with apt install {egl}, or apt install {osmesa}."
+    )
+
+
+def can_draw(backend: str) -> bool:
+    """Whether a renderer works, asked in a process of its own: a failed one stays loaded."""
+    environment = {**os.environ, VARIABLE: backend}
+    command = [sys.executable, "-c", PROBE.format(backend)]
+    asked = subprocess.run(command, env=environment, capture_output=True, check=False)
+    return asked.returncode == 0

@@ -1,0 +1,201 @@
+"""walker, hopper, humanoid, ant: run at the velocity that the context asks for.
+
+The paper's four non-goal tasks. The robots move and are paid as in Gym's v3 and v4; only the reward
+for being healthy depends on the context κ: `high` while the x-velocity lies in the band
+[λκ, λ(κ + 0.1)), `low` otherwise. Ten contexts, κ = 0.1 … 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.mujoco import MujocoEnv
+from numpy.typing import ArrayLike, NDArray
+
+from rollin.advance import ReturnThreshold
+from rollin.checks import at_least, did_you_mean
+from rollin.curriculum import Curriculum
+from rollin.envs.contextual import ContextualEnv, context_of
+from rollin.errors import RollinError
+
+BAND = 0.1  # width of the band of velocities, in κ
+FIRST = 0.1  # κ of the first context
+DIGITS = 9  # to which the edges of bands are rounded
+HORIZON = 1000
+SMOOTH = 50  # steps of the running mean in pictures: a gait's velocity swings
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A row of the paper's table, and the v5 class of Gymnasium that v4's physics come from.
+
+    lam: λ, metres a second at κ = 1; R(κ) = threshold + slope · κ; high, low: the healthy reward
+    inside and outside the band; options: what makes v4 of v5.
+    """
+
+    factory: str
+    lam: float
+    threshold: float
+    slope: float
+    high: float
+    low: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, **options: Any) -> MujocoEnv:
+        """The robot alone, with Gymnasium's own reward."""
+        module, name = self.factory.split(":")
+        kind = getattr(import_module(f"gymnasium.envs.mujoco.{module}"), name)
+        return kind(**self.options, **options)
+
+    @property
+    def curriculum(self) -> Curriculum:
+        """κ = 0.1, 0.2, …, 1 with the thresholds R(κ)."""
+        rule = ReturnThreshold(lambda kappa: self.threshold + self.slope * kappa)
+        return Curriculum.along(lambda kappa: [round(kappa, 12)], BAND, rule, start=FIRST)
+
+
+ROBOTS = {
+    # v5 has another friction of the left foot
+    "walker": Robot(
+        "walker2d_v5:Walker2dEnv", 5.0, 500, 4500, 1.5, 0.5, {"xml_file": "walker2d.xml"}
+    ),
+    "hopper": Robot("hopper_v5:HopperEnv", 3.0, 500, 4500, 1.5, 0.5),
+    # v5 has a cost of contacts, which v4 did not pay
+    "humanoid": Robot(
+        "humanoid_v5:HumanoidEnv", 1.0, 2500, 2500, 7.5, 2.5, {"contact_cost_weight": 0.0}
+    ),
+    "ant": Robot(
+        "ant_v5:AntEnv",
+        6.0,
+        500,
+        4500,
+        1.5,
+        0.25,
+        {"contact_cost_weight": 0.0, "include_cfrc_ext_in_observation": False},
+    ),
+}
+
+
+class Velocity(ContextualEnv):
+    """A robot that is to run at some x-velocity; context (κ), outcome (x-velocity, control cost).
+
+    Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
+    so do we.
+    """
+
+    measures = ("x_velocity",)
+
+    def __init__(
+        self,
+        robot: str,
+        horizon: int = HORIZON,
+        render_mode: str | None = None,
+        width: int = 480,
+        height: int = 480,
+    ) -> None:
+        if robot not in ROBOTS:
+            raise RollinError(
+                f"robot must be one of {', '.join(ROBOTS)}, got {robot!r}."
+                f"{did_you_mean(str(robot), ROBOTS)}"
+            )
+        self.constants = ROBOTS[robot]
+        self.horizon = at_least(1, "horizon", horizon)
+        self.robot = self.constants.make(render_mode=render_mode, width=width, height=height)
+        self.render_mode, self.metadata = render_mode, self.robot.metadata
+        self.context_space = spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.observation_space = spaces.Dict(
+            observation=self.robot.observation_space, context=self.context_space
+        )
+        self.action_space = self.robot.action_space
+        self.curriculum = self.constants.curriculum
+        self.context: Array = self.curriculum.contexts[-1]
+        self._band = self.band(self.context)
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Begin as the robot does: upright, nearly at rest."""
+        super().reset(seed=seed)
+        self.context = context_of(options, self.context_space, self.context)
+        self._band = self.band(self.context)
+        observation, info = self.robot.reset(seed=seed)
+        self._steps = 0
+        return self._observed(observation), info | {"x_velocity": 0.0, "outcome": np.zeros(2)}
+
+    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """Act; `info` has the x-velocity and the reward's parts."""
+        observation, _, terminated, _, parts = self.robot.step(action)
+        info: dict[str, Any] = {**parts}
+        velocity, cost = float(info["x_velocity"]), -float(info["reward_ctrl"])
+        low, high = self._band
+        healthy = self.constants.high if low <= velocity < high else self.constants.low
+        reward = float(info["reward_forward"]) + healthy - cost
+        self._steps += 1
+        info["reward_survive"] = healthy
+        info["outcome"] = np.array((velocity, cost))
+        return self._observed(observation), reward, terminated, self._steps >= self.horizon, info
+
+    def band(self, context: ArrayLike) -> tuple[Array, Array]:
+        """The velocities [low, high) that contexts (…, 1) ask for, in metres a second.
+
+        Rounded, so that 3 · 0.1 is 0.3 and one band begins where the last one ends.
+        """
+        kappa, lam = np.asarray(context, np.float64)[..., 0], self.constants.lam
+        return np.round(lam * kappa, DIGITS), np.round(lam * (kappa + BAND), DIGITS)
+
+    def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
+        """Forward reward + healthy reward of the band - control cost."""
+        velocity, cost = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
+        forward = self.robot._forward_reward_weight * velocity  # pyright: ignore
+        healthy = np.where(self._inside(velocity, context), self.constants.high, self.constants.low)
+        return forward + healthy - cost
+
+    def is_success(self, outcome: Array, context: Array) -> Array:
+        """Whether the velocity lies in the band."""
+        return self._inside(np.asarray(outcome)[..., 0], context)
+
+    def to_context(self, outcome: Array) -> Array:
+        """The context of the curriculum in whose band the velocity lies, or the nearest to it."""
+        velocity = np.asarray(outcome)[..., :1]
+        steps = np.floor(np.round(velocity / (self.constants.lam * BAND), DIGITS))
+        return np.clip(np.round(steps * BAND, 12), FIRST, 1.0)
+
+    def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
+        """The x-velocity over time, against the band that the context asks for."""
+        low, high = self.band(context)
+        axes.axhspan(low, high, color="#059669", alpha=0.2, lw=0)
+        for episode in outcomes:
+            velocity = np.asarray(episode)[1:, 0]  # nothing moves before the first step
+            axes.plot(velocity, color="#7c3aed", lw=0.4, alpha=0.35)
+            width = min(SMOOTH, len(velocity))
+            mean = np.convolve(velocity, np.full(width, 1 / width), "valid")
+            axes.plot(np.arange(len(mean)) + (width - 1) / 2, mean, color="#7c3aed", lw=1.2)
+        axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, self.horizon))
+
+    def _inside(self, velocity: Array, context: ArrayLike) -> Array:
+        low, high = self.band(context)
+        return (velocity >= low) & (velocity < high)
+
+    def _observed(self, observation: Array) -> dict[str, Array]:
+        return {"observation": observation, "context": self.context.copy()}
+
+    def render(self) -> Any:
+        """As the robot does."""
+        return self.robot.render()
+
+    def close(self) -> None:
+        """Close the robot's window and renderer."""
+        self.robot.close()
+
+
+walker = partial(Velocity, "walker")
+hopper = partial(Velocity, "hopper")
+humanoid = partial(Velocity, "humanoid")
+ant = partial(Velocity, "ant")

@@ -1,0 +1,179 @@
+"""antmaze-umaze: the compiled model, D4RL's first states, walls, goals, rewards."""
+
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env as gymnasium_check
+from scipy import stats
+
+from rollin import check_env
+from rollin.envs.ant_umaze import AntUmaze, wall_centres
+
+STILL = np.zeros(8, np.float32)
+
+
+@pytest.fixture(scope="module")
+def env():
+    made = AntUmaze()
+    yield made
+    made.close()
+
+
+def test_the_compiled_model_is_d4rls(env):
+    """Numbers of D4RL's ant.xml and maze: whatever changes upstream shows here."""
+    model = env.ant.model
+    assert (model.nq, model.nv, model.nu) == (15, 14, 8)
+    assert model.opt.timestep == 0.02
+    assert model.opt.integrator == 1  # RK4
+    assert env.ant.frame_skip == 5
+    assert env.ant.dt == pytest.approx(0.1)
+    assert np.array_equal(model.actuator_gear[:, 0], [30.0] * 8)
+    assert np.array_equal(model.actuator_ctrlrange, [[-1.0, 1.0]] * 8)
+    joints = [model.joint(i).name for i in model.actuator_trnid[:, 0]]
+    order = ["hip_4", "ankle_4", "hip_1", "ankle_1", "hip_2", "ankle_2", "hip_3", "ankle_3"]
+    assert joints == order
+    assert np.array_equal(model.geom_solref, [[0.02, 1]] * model.ngeom)
+    assert np.array_equal(model.geom_solimp[:, :3], [[0.8, 0.8, 0.01]] * model.ngeom)
+    assert np.array_equal(model.geom_friction, [[1, 0.5, 0.5]] * model.ngeom)
+    assert np.array_equal(model.geom_margin, [0.01] * model.ngeom)
+    assert np.array_equal(model.dof_armature, [0.0] * 6 + [1.0] * 8)
+    assert np.array_equal(model.dof_damping, [0.0] * 6 + [1.0] * 8)
+    degrees = np.rad2deg(model.jnt_range[1:])
+    bent = [[30, 70], [-70, -30], [-70, -30], [30, 70]]
+    assert np.allclose(degrees, [joint for leg in bent for joint in ([-30, 30], leg)])
+    assert np.array_equal(model.qpos0, [0, 0, 0.75, 1, 0, 0, 0] + [0] * 8)
+    # a sphere of 0.25 m, and capsules of 0.08 m radius, at a density of 5
+    round_part = 4 / 3 * np.pi * 0.08**3
+    short, long = (np.pi * 0.08**2 * np.hypot(x, x) + round_part for x in (0.2, 0.4))
+    mass = 5 * (4 / 3 * np.pi * 0.25**3 + 4 * (2 * short + long))
+    assert model.body_mass.sum() == pytest.approx(mass, rel=1e-6)
+
+
+def test_the_walls_are_d4rls(env):
+    model = env.ant.model
+    walls = [i for i in range(model.ngeom) if model.geom(i).name.startswith("wall")]
+    places = {tuple(model.geom_pos[i]) for i in walls}
+    edge = {(x, y, 1.0) for x in range(-4, 13, 4) for y in (-4, 12)}
+    edge |= {(x, y, 1.0) for x in (-4, 12) for y in range(-4, 13, 4)}
+    assert places == edge | {(0.0, 4.0, 1.0), (4.0, 4.0, 1.0)}
+    assert len(walls) == len(wall_centres()) == 18
+    assert np.array_equal(model.geom_size[walls], [[2, 2, 1]] * 18)
+    assert (model.geom_contype[walls] == 1).all()
+    assert (model.geom_conaffinity[walls] == 1).all()
+
+
+def test_both_checkers_pass(env):
+    check_env(env)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it would like bounded observations
+        gymnasium_check(env, skip_render_check=True)
+
+
+def test_first_states_have_d4rls_noise(env):
+    states = np.stack([env.reset(seed=seed)[0]["observation"] for seed in range(300)])
+    positions = (states[:, :15] - env.ant.init_qpos) / 0.1
+    speeds = states[:, 15:] / 0.1
+    assert stats.kstest(positions.ravel(), stats.uniform(-1, 2).cdf).pvalue > 1e-3
+    assert stats.kstest(speeds.ravel(), stats.norm.cdf).pvalue > 1e-3
+
+
+def test_rewards_are_those_worked_out_by_hand(env):
+    at = np.array([[1.0, 2.0], [1.3, 2.4], [1.0, 2.1], [1.0, 2.51], [5.0, 5.0]])
+    goals = np.full((5, 2), [1.0, 2.0])
+    found = env.compute_reward(at, goals)
+    assert np.allclose(found, [1.0, np.exp(-2.5), np.exp(-0.5), 0.0, 0.0])
+
+
+def test_a_batch_of_rewards_is_what_the_steps_gave(env):
+    generator = np.random.default_rng(0)
+    outcomes, contexts, rewards = [], [], []
+    for seed in range(4):
+        goal = generator.uniform(-0.5, 0.5, 2)
+        env.reset(seed=seed, options={"context": goal})
+        for _ in range(50):
+            observed, reward, *_, info = env.step(generator.uniform(-1, 1, 8).astype(np.float32))
+            assert np.array_equal(observed["observation"][:2], info["outcome"])
+            outcomes.append(info["outcome"])
+            contexts.append(goal)
+            rewards.append(reward)
+    assert np.array_equal(env.compute_reward(np.array(outcomes), np.array(contexts)), rewards)
+    assert 0 < np.count_nonzero(rewards) < len(rewards)
+
+
+def push(env: AntUmaze, place: tuple[float, float], force: tuple[float, float]) -> np.ndarray:
+    """Where the torso has come after 100 steps of a push."""
+    env.reset(seed=0)
+    position = env.ant.init_qpos.copy()
+    position[:2] = place
+    env.ant.set_state(position, np.zeros(14))
+    torso = env.ant.model.body("torso").id
+    for _ in range(100):
+        env.ant.data.xfrc_applied[torso, :2] = force
+        env.step(STILL)
+    env.ant.data.xfrc_applied[:] = 0
+    return env.ant.data.qpos[:2].copy()
+
+
+@pytest.mark.parametrize(
+    ("place", "force", "axis", "wall"),
+    [
+        ((0.0, 0.0), (-8.0, 0.0), 0, -2.0),  # the outer walls
+        ((0.0, 0.0), (0.0, -8.0), 1, -2.0),
+        ((8.0, 4.0), (8.0, 0.0), 0, 10.0),
+        ((0.0, 8.0), (0.0, 8.0), 1, 10.0),
+        ((4.0, 0.0), (0.0, 8.0), 1, 2.0),  # the block between the arms, from three sides
+        ((8.0, 4.0), (-8.0, 0.0), 0, 6.0),
+        ((4.0, 8.0), (0.0, -8.0), 1, 6.0),
+    ],
+)
+def test_a_push_is_stopped_by_a_wall(env, place, force, axis, wall):
+    there = push(env, place, force)
+    towards = np.sign(force[axis])
+    gap = towards * (wall - there[axis])
+    assert 0.2 < gap < 1.0  # the torso has a radius of 0.25 m, legs keep it off by some more
+    assert towards * (there[axis] - place[axis]) > 0.5  # and it was moved
+
+
+def test_a_push_goes_on_where_the_way_is_free(env):
+    assert push(env, (0.0, 0.0), (8.0, 0.0))[0] > 8
+    assert push(env, (8.0, 0.0), (0.0, 8.0))[1] > 8
+
+
+def test_a_random_policy_stays_upright(env):
+    generator = np.random.default_rng(0)
+    down = 0
+    for seed in range(8):
+        env.reset(seed=seed)
+        for step in range(500):
+            observed, _, terminated, truncated, _ = env.step(
+                generator.uniform(-1, 1, 8).astype(np.float32)
+            )
+            w, x, y, z = observed["observation"][3:7]
+            up = 1 - 2 * (x**2 + y**2) / (w**2 + x**2 + y**2 + z**2)
+            down += up < 0
+            assert not terminated
+            assert truncated == (step == 499)
+    assert down / (8 * 500) < 0.02
+
+
+def test_lying_on_its_back_does_not_end_an_episode(env):
+    env.reset(seed=0)
+    position = env.ant.init_qpos.copy()
+    position[3:7] = [0, 1, 0, 0]
+    env.ant.set_state(position, np.zeros(14))
+    ends = {env.step(STILL)[2:4] for _ in range(20)}
+    assert ends == {(False, False)}
+
+
+def test_the_path_is_24_metres_in_steps_of_one(env):
+    walked = env.curriculum
+    assert walked.K == 24
+    assert walked.threshold(7) == 200
+    assert np.array_equal(walked.contexts[[0, 8, 16, 24]], [[0, 0], [8, 0], [8, 8], [0, 8]])
+    assert np.allclose(np.linalg.norm(np.diff(walked.contexts, axis=0), axis=1), 1.0)
+
+
+def test_the_goal_is_shown_where_it_is(env):
+    env.reset(seed=0, options={"context": [8.0, 3.0]})
+    assert np.array_equal(env.ant.data.site("goal").xpos[:2], [8.0, 3.0])
