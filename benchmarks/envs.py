@@ -9,6 +9,7 @@ are taken.
 
 import argparse
 import statistics
+import sys
 import time
 from importlib import import_module
 from typing import Any
@@ -71,6 +72,7 @@ def main() -> None:
     options = parser.parse_args()
     print(processor())
     print(f"{'task':<14} {'bare µs':>8} {'step µs':>8} {'more µs':>8} {'allowed':>8}")
+    within = True
     for name in ROBOTS:
         env = make_contextual(name)
         assert env.curriculum is not None
@@ -84,8 +86,11 @@ def main() -> None:
         alone, whole = (statistics.median(column) for column in zip(*pairs, strict=True))
         more = statistics.median(b - a for a, b in pairs)
         allowed = SHARE * alone + ALLOWED
-        print(f"{name:<14} {alone:8.1f} {whole:8.1f} {more:8.1f} {allowed:8.1f}")
+        mark = "" if more <= allowed else "  too much"
+        within = within and more <= allowed
+        print(f"{name:<14} {alone:8.1f} {whole:8.1f} {more:8.1f} {allowed:8.1f}{mark}")
         env.close()
+    sys.exit(0 if within else 1)
 
 
 if __name__ == "__main__":

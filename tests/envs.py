@@ -172,6 +172,8 @@ class Line(ContextualEnv):
         info = {} if self.breaks == "no outcome" else {"outcome": np.array([self.x])}
         if self.breaks != "unmeasured":
             info |= {"place": self.x, "push": float(action[0])}
+        if "nothing" in self.measures:
+            info["nothing"] = np.array(np.nan)
         return observed, reward, False, self.steps >= self.length, info
 
     def compute_reward(self, outcome: Any, context: Any) -> Any:
@@ -239,8 +241,8 @@ def rated_line(length: int = 6) -> Line:
     return env
 
 
-def bad_measures() -> Line:
-    """An env that names its measures wrongly."""
+def measuring(names: Any) -> Line:
+    """A line with other measures."""
     env = Line()
-    env.measures = ("x velocity",)
+    env.measures = names
     return env

@@ -178,7 +178,7 @@ def test_an_env_that_returns_one_array_always_passes_the_checker():
         def step(self, action):
             observed, *rest, info = super().step(action)
             self.shared[:] = info["outcome"]
-            return observed, *rest, {"outcome": self.shared}
+            return observed, *rest, {**info, "outcome": self.shared}
 
     check_env(Shared())
 

@@ -4,23 +4,30 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 
-from rollin import RollinError
+from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
 from rollin.cli.train import parse_options
 from rollin.curriculum import Advance, Progress
-from rollin.envs import offscreen
+from rollin.envs import handle, offscreen
+from rollin.envs.handle import ContextEnv
 from rollin.envs.registry import make_contextual
-from rollin.runs import figures
+from rollin.runs import driver, figures
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.driver import run
 from rollin.runs.figures import figures_at, milestones
 from rollin.runs.files import read_json
+from rollin.runs.rollin import COLUMNS, EPISODE_COLUMNS
 from rollin.runs.store import read_metrics
+from tests.envs import Line
+from tests.killing import stop_at
 from tests.test_rollin_runs import line
 
 ROOT = Path(__file__).parents[1]
@@ -114,9 +121,64 @@ def test_measures_of_one_step_episodes_are_the_steps_own(tmp_path):
     assert np.allclose(np.array(episodes["return"])[first], np.array(rewards)[first])
 
 
-def test_a_measure_that_is_not_there_is_told(tmp_path):
+def test_a_measure_that_is_not_there_is_told_before_anything_is_written(tmp_path):
     with pytest.raises(RollinError, match="must give the numbers place, push in the info"):
         run(line(env_options=("breaks=unmeasured",)), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(RollinError, match="must give the numbers place, push in the info"):
+        check_env(Line(breaks="unmeasured"))
+
+
+def test_a_run_does_not_go_on_with_other_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)
+    stop_at(line(600), tmp_path / "a", 200)
+    for other in (("push",), ("push", "place")):
+        monkeypatch.setattr(Line, "measures", other)
+        with pytest.raises(RollinError, match="is no longer the task that"):
+            run(line(600), tmp_path / "a")
+
+
+def test_the_names_of_measures_are_not_those_of_columns():
+    assert {*EPISODE_COLUMNS, "kappa"} <= set(handle.RESERVED)
+    assert {name.removeprefix("train_") for name in COLUMNS if name.startswith("train_")} <= set(
+        handle.RESERVED
+    )
+
+
+class Painter(gymnasium.Env):
+    """A plain env that has a `draw` and a `measures` of its own, with other meanings."""
+
+    def __init__(self) -> None:
+        self.observation_space = self.action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, True, {"power": 2.0}
+
+    def draw(self):
+        raise AssertionError
+
+    def measures(self):
+        raise AssertionError
+
+
+def test_attributes_of_a_wrapped_env_are_not_taken_for_ours():
+    box = gymnasium.spaces.Box(-1, 1, (1,), np.float64)
+
+    def reward(outcome, context):
+        return outcome[..., 0] - context[..., 0]
+
+    env = ContextEnv(gymnasium.wrappers.TimeLimit(Contextual(Painter(), box, reward), 5))
+    assert env.measures == ()
+    axes: Any = Figure().subplots()
+    env.draw(axes, np.zeros(1), [np.array([[0.0], [3.0]])])
+    assert [list(drawn.get_ydata()) for drawn in axes.lines] == [[0.0, 3.0]]
+    measured = ContextEnv(Contextual(Painter(), box, reward, measures=("power",)))
+    measured.reset(np.zeros(1))
+    assert measured.step(np.zeros(1, np.float32)).measured == (2.0,)
 
 
 # ------------------------------------------------------------------ as a user runs it
@@ -138,6 +200,83 @@ def test_every_robot_trains_evaluates_and_is_drawn(task, tmp_path):
         assert min(image.size) > 200
     (row,) = read_json(tmp_path / "t.json")["contexts"]
     assert ("x_velocity_mean" in row) == (task != "antmaze-umaze")
+
+
+def test_evaluations_are_of_other_episodes_and_measured_over_steps(tmp_path):
+    run(line(300), tmp_path / "a")
+    command = ["evaluate", str(tmp_path / "a"), "--episodes", "4"]
+    assert main([*command, "--seed", "5", "--json", str(tmp_path / "t.json")]) == 0
+    row = read_json(tmp_path / "t.json")["contexts"][0]
+    env, policy = make_contextual("tests.envs:Line"), Policy.load(tmp_path / "a")
+    goal = np.array([0.0])
+    returns, pushes = [], []
+    for seed in range(5, 9):
+        seen, _ = env.reset(goal, seed)
+        total, done = 0.0, False
+        while not done:
+            step = env.step(policy.squashed(seen, goal))
+            seen, total = step.observation, total + step.reward
+            pushes.append(step.measured[1])
+            done = step.truncated
+        returns.append(total)
+    assert row["returns"] == pytest.approx(returns)
+    assert len(set(row["returns"])) == 4
+    assert row["push_mean"] == pytest.approx(np.mean(pushes))
+
+
+def test_the_picture_of_a_velocity_shows_the_band_and_the_velocity():
+    env = make_contextual("hopper")
+    axes: Any = Figure().subplots()
+    velocities = np.linspace(0, 2, 101)
+    outcomes = np.stack([np.concatenate([[0], velocities]), np.zeros(102)], axis=1)
+    env.draw(axes, np.array([0.5]), [outcomes])
+    (band,) = axes.patches
+    assert band.get_bbox().y0 == pytest.approx(1.5)
+    assert band.get_bbox().y1 == pytest.approx(1.8)
+    raw, mean = axes.lines
+    assert np.array_equal(raw.get_ydata(), velocities)
+    steps, smooth = mean.get_data()
+    assert np.allclose(smooth, np.interp(steps, np.arange(101), velocities))
+    assert axes.get_xlim() == (0, 101)
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["antmaze-umaze", "point-umaze"])
+def test_the_picture_of_the_maze_shows_walls_path_goal_and_places(task):
+    env = make_contextual(task)
+    axes: Any = Figure().subplots()
+    visited = np.array([[0.0, 0.0], [1.0, 0.5], [7.0, 8.0]])
+    env.draw(axes, np.array([8.0, 3.0]), [visited])
+    floor, block, places = axes.collections
+    assert np.array_equal(floor.get_datalim(axes.transData).extents, [-2, -2, 10, 10])
+    assert np.array_equal(block.get_datalim(axes.transData).extents, [-2, 2, 6, 6])
+    assert np.array_equal(places.get_offsets(), visited)
+    path, goal = axes.lines
+    assert np.array_equal(np.transpose(path.get_data()), [[0, 0], [8, 0], [8, 8], [0, 8]])
+    apart = np.transpose(goal.get_data()) - [8.0, 3.0]
+    assert np.allclose(np.linalg.norm(apart, axis=1), 0.5)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("breaks", "told"), [("raises", "KeyError: 'x'"), ("words", "The picture cannot be drawn")]
+)
+def test_a_drawing_that_fails_leaves_table_and_json(breaks, told, tmp_path, capsys, monkeypatch):
+    def draw(self, axes, context, outcomes):
+        if breaks == "raises":
+            raise KeyError("x")
+        axes.set_xlabel("$x_{$")
+
+    monkeypatch.setattr(Line, "draw", draw)
+    run(line(200), tmp_path / "a")
+    out = ["--picture", str(tmp_path / "p.png"), "--json", str(tmp_path / "t.json")]
+    assert main(["evaluate", str(tmp_path / "a"), *out]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert "threshold" in said.out
+    assert (tmp_path / "t.json").exists()
+    assert not (tmp_path / "p.png").exists()
 
 
 def test_a_video_without_a_display_or_a_hint_what_is_missing(tmp_path):
@@ -173,10 +312,17 @@ def test_renderers_are_tried_in_order(monkeypatch):
     monkeypatch.setattr(offscreen, "can_draw", lambda name: False)
     with pytest.raises(RollinError, match="apt install libegl1 libgl1-mesa-dri, or apt install"):
         offscreen.choose_renderer()
+    monkeypatch.setattr(offscreen, "can_draw", lambda name: True)
+    monkeypatch.setenv("MUJOCO_GL", "")
+    offscreen.choose_renderer()
+    assert os.environ["MUJOCO_GL"] == "egl"
     monkeypatch.setenv("MUJOCO_GL", "mine")
     offscreen.choose_renderer()
     assert os.environ["MUJOCO_GL"] == "mine"
 
 
-def test_a_renderer_that_is_not_there_cannot_draw():
+def test_a_renderer_that_is_not_there_or_hangs_cannot_draw(monkeypatch):
     assert not offscreen.can_draw("none")
+    monkeypatch.setattr(offscreen, "PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(offscreen, "SECONDS", 0.2)
+    assert not offscreen.can_draw("egl")

@@ -59,7 +59,7 @@ class Progress:
 
     def kappa_of(self, k: int) -> float:
         """κ ∈ [0, 1] of a context."""
-        return self.kappas[k] if self.kappas else k / self.K
+        return round(self.kappas[k], 12) if self.kappas else k / self.K  # 0.3, not 0.1 + 2 · 0.1
 
     @property
     def first(self) -> int:

@@ -3,12 +3,15 @@
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
+
+from rollin.errors import RollinError
 
 Options = TypeVar("Options")
 
@@ -33,6 +36,17 @@ def parse(
         args=list(arguments),
         config=TYRO_CONFIG,
     )
+
+
+def check_file(flag: str, path: Path | None, suffixes: Iterable[str] = ()) -> None:
+    """Refuse a file that could not be written in the end, before anything is run."""
+    if path is None:
+        return
+    known = tuple(suffixes)
+    if known and path.suffix not in known:
+        raise RollinError(f"{flag} must end in {' or '.join(known)}, got {path}.")
+    if not path.parent.is_dir():
+        raise RollinError(f"{flag}: the directory {path.parent} does not exist.")
 
 
 def make_console(width: int | None = None) -> Console:

@@ -17,6 +17,8 @@ from rollin.runs.files import write_atomically
 
 Picture = NDArray[np.uint8]
 
+FILMS = (".gif", ".mp4")
+
 
 class Film:
     """Pictures one after the other, kept compressed: thousands of them fit into memory."""
@@ -36,13 +38,9 @@ class Film:
             yield np.frombuffer(zlib.decompress(data), np.uint8).reshape(shape)
 
 
-def check_video(path: Path) -> None:
-    """Refuse a file that could not be written in the end, before anything is run."""
-    if path.suffix not in (".gif", ".mp4"):
-        raise RollinError(f"--video must end in .gif or .mp4, got {path}.")
-    if not path.parent.is_dir():
-        raise RollinError(f"--video: the directory {path.parent} does not exist.")
-    if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
+def check_encoder(path: Path | None) -> None:
+    """Refuse a file that nothing here can encode, before anything is run."""
+    if path is not None and path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
         raise RollinError(
             "A video as .mp4 needs the extra video: pip install 'rollin[video]', or name a .gif."
         )

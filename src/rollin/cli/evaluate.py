@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from rollin.checks import at_least
-from rollin.cli._common import make_console, parse
-from rollin.cli._video import Film, check_video, write_video
+from rollin.cli._common import check_file, make_console, parse
+from rollin.cli._video import FILMS, Film, check_encoder, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
 from rollin.report.episodes import episodes_figure
-from rollin.report.style import check_picture, save_picture, styled
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.files import write_json
 from rollin.runs.store import RunDirectory
 from rollin.runs.trained import TrainedRun
+
+Contexts = Literal["all", "reached", "current", "last"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,9 @@ class EvaluateOptions:
 
     run: tyro.conf.Positional[Path]
     """The run directory."""
-    contexts: Literal["all", "reached", "current", "last"] = "all"
-    """all of the curriculum; those reached so far; the current one; the last one."""
+    contexts: Contexts | None = None
+    """all of the curriculum (if not given; then a video shows the current one alone); those reached
+    so far; the current one; the last one."""
     episodes: int = 10
     """Episodes on each context."""
     seed: int = EVALUATION_SEED
@@ -60,40 +63,46 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(EvaluateOptions, arguments, "evaluate")
     at_least(1, "--episodes", options.episodes)
     at_least(0, "--seed", options.seed)
-    if options.video is not None:
-        check_video(options.video)
-    if options.picture is not None:
-        check_picture("--picture", options.picture)
-    if options.json is not None and not options.json.parent.is_dir():
-        raise RollinError(f"--json: the directory {options.json.parent} does not exist.")
+    check_file("--video", options.video, FILMS)
+    check_encoder(options.video)
+    check_file("--picture", options.picture, PICTURES)
+    check_file("--json", options.json)
     directory = RunDirectory.open(options.run)
     trained = TrainedRun.open(directory, None if options.video is None else "rgb_array")
-    film = Film()
     try:
-        if options.video is not None and "mujoco" in sys.modules:
-            choose_renderer()
-        contexts = chosen(trained, options.contexts)
-        played = [play(trained, k, options, film) for k in contexts]
-        if options.picture is not None:
-            draw(trained, played, options.picture)
+        show(trained, options)
     finally:
         trained.env.close()
-    rows = [(episodes.k, episodes.found) for episodes in played]
-    console = make_console(120)
-    console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
-    console.print(table(trained, rows))
-    if options.picture is not None:
-        console.print(f"Picture: {options.picture}", soft_wrap=True)
-    if options.json is not None:
-        write_json(options.json, as_json(trained, rows, options))
-        console.print(f"Table: {options.json}", soft_wrap=True)
-    if options.video is not None:
-        write_video(options.video, film, trained.env.env.metadata.get("render_fps", 30))
-        console.print(f"Video: {options.video}, {len(film)} frames", soft_wrap=True)
     return 0
 
 
-def chosen(trained: TrainedRun, which: str) -> list[int]:
+def show(trained: TrainedRun, options: EvaluateOptions) -> None:
+    """Play, and write what is asked for: what can fail comes last."""
+    film, filmed = Film(), set[int]()
+    if options.video is not None:
+        filmed = set(chosen(trained, options.contexts or "current"))
+        if "mujoco" in sys.modules:
+            choose_renderer()
+    console = make_console(120)
+    played = []
+    for k in chosen(trained, options.contexts or "all"):
+        with console.status(f"context {k} of {trained.K}"):
+            played.append(play(trained, k, options, film if k in filmed else None))
+    rows = [(episodes.k, episodes.found) for episodes in played]
+    console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
+    console.print(table(trained, rows))
+    if options.json is not None:
+        write_json(options.json, as_json(trained, rows, options))
+        console.print(f"Table: {options.json}", soft_wrap=True)
+    if options.picture is not None:
+        draw(trained, played, options.picture)
+        console.print(f"Picture: {options.picture}", soft_wrap=True)
+    if options.video is not None:
+        write_video(options.video, film, trained.env.env.metadata.get("render_fps", 30))
+        console.print(f"Video: {options.video}, {len(film)} frames", soft_wrap=True)
+
+
+def chosen(trained: TrainedRun, which: Contexts) -> list[int]:
     """The contexts to evaluate."""
     last = trained.K
     return {
@@ -104,27 +113,17 @@ def chosen(trained: TrainedRun, which: str) -> list[int]:
     }[which]
 
 
-def play(trained: TrainedRun, k: int, options: EvaluateOptions, film: Film) -> Played:
-    """Episodes on one context; the first one's pictures go to the film."""
-    found, outcomes = [], []
-    for i in range(options.episodes):
-        seen: list[NDArray[Any]] = []
+def play(trained: TrainedRun, k: int, options: EvaluateOptions, film: Film | None) -> Played:
+    """Episodes on one context; the first one's pictures go to the film, if there is one."""
+    outcomes: list[list[NDArray[Any]]] = [[] for _ in range(options.episodes)]
 
-        def record(outcome: NDArray[Any], seen: list[NDArray[Any]] = seen, i: int = i) -> None:
-            seen.append(outcome)
-            if options.video is not None and i == 0:
-                film.add(rendered(trained))
+    def record(episode: int, outcome: NDArray[Any]) -> None:
+        outcomes[episode].append(outcome)
+        if film is not None and episode == 0:
+            film.add(rendered(trained))
 
-        found.append(trained.evaluate(k, 1, options.seed + i, record))
-        outcomes.append(np.stack(seen))
-    lengths = [len(episode) - 1 for episode in outcomes]
-    measured = {
-        name: float(np.average([each.measured[name] for each in found], weights=lengths))
-        for name in trained.env.measures
-    }
-    returns = [each.returns[0] for each in found]
-    successes = [each.successes[0] for each in found]
-    return Played(k, Evaluation(returns, successes, measured), outcomes)
+    found = trained.evaluate(k, options.episodes, options.seed, record)
+    return Played(k, found, [np.stack(seen) for seen in outcomes])
 
 
 def rendered(trained: TrainedRun) -> NDArray[np.uint8]:
@@ -145,7 +144,13 @@ def draw(trained: TrainedRun, played: list[Played], path: Path) -> None:
     """All episodes, a panel per context."""
     panels = [(f"κ = {trained.kappas[p.k]:.3g}", trained.contexts[p.k], p.outcomes) for p in played]
     with styled():
-        save_picture(path, episodes_figure(panels, trained.env.draw))
+        figure = episodes_figure(panels, trained.env.draw)
+        try:
+            save_picture(path, figure)
+        except (OSError, RollinError):
+            raise
+        except Exception as error:  # what an env's own drawing asks of Matplotlib shows only here
+            raise RollinError(f"The picture cannot be drawn: {told(error)}.") from error
 
 
 def table(trained: TrainedRun, rows: list[tuple[int, Evaluation]]) -> Table:

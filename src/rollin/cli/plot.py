@@ -6,10 +6,10 @@ from pathlib import Path
 
 import tyro
 
-from rollin.cli._common import make_console, parse
+from rollin.cli._common import check_file, make_console, parse
 from rollin.errors import RollinError
 from rollin.report.learning import LearningCurve, learning_figure
-from rollin.report.style import check_picture, save_picture, styled
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.sweep import find_runs
 
 
@@ -17,7 +17,8 @@ from rollin.runs.sweep import find_runs
 class PlotOptions:
     """κ, return and measures against environment steps: the mean over seeds, by task and method.
 
-    Runs that are still going are shown as far as they have come. Diamonds are the paper's values.
+    Runs that are still going are shown as far as they have come; a line ends where the slowest of
+    its seeds stands. Diamonds are the paper's values.
     """
 
     directories: tyro.conf.Positional[tuple[Path, ...]]
@@ -29,24 +30,39 @@ class PlotOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(PlotOptions, arguments, "plot")
-    check_picture("--out", options.out)
+    if not options.directories:
+        raise RollinError("rollin plot needs at least one directory of runs.")
+    check_file("--out", options.out, PICTURES)
     console = make_console()
-    curves: list[LearningCurve] = []
-    passed: list[str] = []
-    for run in [run for directory in options.directories for run in find_runs(directory)]:
-        try:
-            curves.append(LearningCurve.read(run))
-        except (RollinError, ValueError, KeyError) as error:
-            passed.append(f"{run.path}: {error}")
+    curves, passed = read_curves(options.directories)
     for note in passed:
         console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
     if not curves:
+        names = ", ".join(map(str, options.directories))
         raise RollinError(
-            "No run of ROLLIN with metrics below "
-            f"{', '.join(map(str, options.directories)) or 'nothing'}: give directories that "
-            "rollin train has written."
+            f"No run of ROLLIN with metrics below {names}: give directories that rollin train has "
+            "written."
         )
     with styled():
         save_picture(options.out, learning_figure(curves))
     console.print(f"Curves of {len(curves)} runs: {options.out}", soft_wrap=True)
     return 0
+
+
+def read_curves(directories: Sequence[Path]) -> tuple[list[LearningCurve], list[str]]:
+    """Every run once, and what was passed over with the reason."""
+    curves: list[LearningCurve] = []
+    passed: list[str] = []
+    found: dict[str, Path] = {}
+    for run in [run for directory in directories for run in find_runs(directory)]:
+        try:
+            curve = LearningCurve.read(run)
+        except (RollinError, ValueError, KeyError, TypeError) as error:
+            passed.append(f"{run.path}: {error}")
+            continue
+        first = found.setdefault(curve.spec.hash, run.path.resolve())
+        if first == run.path.resolve() and curve.spec.hash not in {c.spec.hash for c in curves}:
+            curves.append(curve)
+        elif first != run.path.resolve():
+            passed.append(f"{run.path}: the same run as {first}")
+    return curves, passed

@@ -90,7 +90,7 @@ def parse_options(arguments: Sequence[str]) -> Any:
     # --out is the only option whose value may look like a task
     words = [w for before, w in pairwise(["", *arguments]) if before != "--out"]
     if any(GYMNASIUM_ID.fullmatch(word) for word in words):
-        return parse(TrainSACOptions, arguments, "train")
+        return parse(TrainSACOptions, spelled_out(arguments), "train")
     named = next((word for word in words if word in TASKS or FACTORY.fullmatch(word)), None)
     if named is None or (named not in TASKS and gives_mdp(named)):
         return parse(TrainOptions, arguments, "train")
@@ -118,7 +118,7 @@ def _number(flag: str, text: str) -> float:
     """The value of a fraction such as 1/24."""
     try:
         return float(Fraction(text))
-    except (ValueError, ZeroDivisionError) as error:
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise RollinError(
             f"{flag} must be a number or a fraction such as 1/24, got {text}."
         ) from error

@@ -50,23 +50,27 @@ def evaluate_context(
     episodes: int,
     *,
     seed: int = EVALUATION_SEED,
-    on_outcome: Callable[[Float], None] = lambda outcome: None,
+    on_outcome: Callable[[int, Float], None] = lambda episode, outcome: None,
 ) -> Evaluation:
     """Act through some episodes under a context; an episode is a success if it is one anywhere.
 
-    on_outcome: called with the outcome at every reset and after every step.
+    on_outcome: called with the episode's number, from 0, and the outcome, at its reset and after
+    each of its steps.
     """
     told = np.asarray(context, np.float32)
     measured: list[tuple[float, ...]] = []
+    episode = -1
 
     def reset(seed: int) -> Float:
+        nonlocal episode
+        episode += 1
         observation, outcome = env.reset(context, seed)
-        on_outcome(outcome)
+        on_outcome(episode, outcome)
         return observation
 
     def step(action: Float) -> ContextStep:
         seen = env.step(action)
-        on_outcome(seen.outcome)
+        on_outcome(episode, seen.outcome)
         measured.append(seen.measured)
         return seen
 

@@ -44,9 +44,7 @@ class Episode:
         self.length += 1
         self.total += seen.reward
         self.rollin_steps += actor == "rollin"
-        if seen.measured:
-            before = self.measured or (0.0,) * len(seen.measured)
-            self.measured = tuple(map(add, before, seen.measured))
+        self.measured = tuple(map(add, self.measured, seen.measured))
 
 
 @dataclass(slots=True)
@@ -83,7 +81,7 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
     while True:  # 3: for each environment step, one episode after the other
         k = progress.k
         omega, previous = contexts[k], contexts[max(k - 1, 0)]
-        episode = Episode(state.episode + 1, k)
+        episode = Episode(state.episode + 1, k, measured=(0.0,) * len(env.measures))
         with _naming(episode, state.step + 1):
             seed = int(streams["env"].integers(2**31))
             s, outcome = env.reset(curriculum.contexts[k], seed)  # 9

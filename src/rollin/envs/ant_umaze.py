@@ -159,7 +159,8 @@ class AntUmaze(ContextualEnv):
         height: int = 480,
     ) -> None:
         self.horizon = at_least(1, "horizon", horizon)
-        self.ant = MazeAnt(render_mode, width, height)
+        size = at_least(1, "width", width), at_least(1, "height", height)
+        self.ant = MazeAnt(render_mode, *size)
         self.render_mode, self.metadata = render_mode, self.ant.metadata
         self.context_space = spaces.Box(LOW, HIGH, (2,), np.float64)
         self.observation_space = spaces.Dict(

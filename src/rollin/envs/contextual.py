@@ -109,9 +109,11 @@ class _Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         context_space: spaces.Box,
         curriculum: Curriculum | None,
         is_success: Reward | None,
+        measures: Sequence[str],
     ) -> None:
         super().__init__(env)
         self._is_success = is_success
+        self.measures = measures
         if not isinstance(context_space, spaces.Box):
             raise RollinError(f"context_space must be a Box of real numbers, got {context_space}.")
         if curriculum is not None:
@@ -144,7 +146,8 @@ class Contextual(_Wrapper):
 
     outcome: from observation and info to all that the reward needs (by default the observation);
     to_context: from outcomes to contexts that they fulfil, for relabelling; is_success: whether
-    outcomes fulfil contexts (by default where the reward is positive).
+    outcomes fulfil contexts (by default where the reward is positive); measures: numbers of `info`
+    to keep the mean of.
     """
 
     def __init__(
@@ -156,9 +159,11 @@ class Contextual(_Wrapper):
         outcome: Callable[[Any, dict[str, Any]], ArrayLike] = lambda observation, info: observation,
         to_context: Callable[[Array], Array] | None = None,
         is_success: Reward | None = None,
+        measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
     ) -> None:
-        super().__init__(env, env.observation_space, context_space, curriculum, is_success)
+        seen = env.observation_space
+        super().__init__(env, seen, context_space, curriculum, is_success, measures)
         self._reward, self._outcome = reward, outcome
         self._to_context = to_context
 
@@ -191,8 +196,8 @@ class GoalContext(_Wrapper):
 
     The env's own goal follows where it keeps it in `env.unwrapped.goal`. is_success: whether
     achieved goals fulfil desired ones; by default where the reward is positive, which does not fit
-    rewards of -1 and 0. reset_options: options that the env's own reset always gets, such as where
-    to start.
+    rewards of -1 and 0. measures: numbers of `info` to keep the mean of. reset_options: options
+    that the env's own reset always gets, such as where to start.
     """
 
     def __init__(
@@ -200,6 +205,7 @@ class GoalContext(_Wrapper):
         env: Env,
         *,
         is_success: Reward | None = None,
+        measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
         reset_options: dict[str, Any] | None = None,
     ) -> None:
@@ -211,7 +217,7 @@ class GoalContext(_Wrapper):
                 f"observation, achieved_goal and desired_goal, got {parts}."
             )
         goals = _box(parts["desired_goal"])
-        super().__init__(env, parts["observation"], goals, curriculum, is_success)
+        super().__init__(env, parts["observation"], goals, curriculum, is_success, measures)
         try:
             self._compute_reward = env.get_wrapper_attr("compute_reward")
         except AttributeError as error:

@@ -3,6 +3,7 @@
 Whatever an environment's own code raises or gives in a wrong form becomes one sentence.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from rollin.errors import RollinError, told
 from rollin.sac.network import Float
 
 METHODS = ("compute_reward", "is_success", "to_context")
+RESERVED = ("step", "k", "kappa", "return", "length", "success", "rollin", "rollin_steps")
+"""Names of a run's own columns, which measures must not take."""
 LONGEST = 100_000  # steps of an episode after which it is taken to have no end
 
 
@@ -95,11 +98,14 @@ class ContextEnv:
 
     def _named_measures(self) -> tuple[str, ...]:
         """Names of the numbers in `info` that are kept."""
-        named = _attribute(self.env, "measures") or ()
-        if isinstance(named, str) or not all(str(name).isidentifier() for name in named):
+        named = getattr(_contextual_layer(self.env), "measures", ())
+        fits = isinstance(named, tuple | list) and all(
+            isinstance(name, str) and name.isidentifier() and name not in RESERVED for name in named
+        )
+        if not fits or len(set(named)) < len(named):
             raise RollinError(
-                f"{self.name}: measures must be names of numbers in info, such as "
-                f"('x_velocity',), got {named!r}."
+                f"{self.name}: measures must be names of numbers in info, each once and none of "
+                f"{', '.join(RESERVED)}, such as ('x_velocity',); got {named!r}."
             )
         return tuple(named)
 
@@ -140,7 +146,7 @@ class ContextEnv:
             terminated,
             truncated,
             self._outcome_vector(info),
-            self._measured(info) if self.measures else (),
+            self._measured(info),
         )
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:
@@ -167,7 +173,7 @@ class ContextEnv:
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
         """Draw episodes under a context, as the env does, or every number against the steps."""
-        own = _attribute(self.env, "draw")
+        own = getattr(_contextual_layer(self.env), "draw", None)
         if callable(own):
             self._call("draw", own, axes, context, outcomes)
         else:
@@ -218,15 +224,23 @@ class ContextEnv:
         for what, vector in parts.items():
             if not np.isfinite(vector).all():
                 raise RollinError(f"{self.name} gave an {what} that is not finite after {when}.")
+        if when == "step":
+            self._measured(info)
 
     def _measured(self, info: dict[str, Any]) -> tuple[float, ...]:
         try:
-            return tuple(float(info[name]) for name in self.measures)
+            measured = tuple(float(info[name]) for name in self.measures)
         except (KeyError, TypeError, ValueError) as error:
             raise RollinError(
                 f"{self.name} must give the numbers {', '.join(self.measures)} in the info of "
                 f"every step, as its measures say: {told(error)}."
             ) from error
+        for name, value in zip(self.measures, measured, strict=True):
+            if not math.isfinite(value):
+                raise RollinError(
+                    f"{self.name} gave info[{name!r}] = {value}, one of its measures."
+                )
+        return measured
 
     def _outcome_vector(self, info: dict[str, Any]) -> Float:
         return as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env)
@@ -262,6 +276,13 @@ class ContextEnv:
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
+
+
+def _contextual_layer(env: Env) -> Env:
+    """The wrapper or env that is contextual: what it wraps may have attributes of the same name."""
+    while not hasattr(env, "context_space") and isinstance(env, gymnasium.Wrapper):
+        env = env.env
+    return env
 
 
 def _attribute(env: Env, name: str) -> Any:

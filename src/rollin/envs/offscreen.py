@@ -14,12 +14,13 @@ BACKENDS = {  # and the Debian packages that bring what they need
     "egl": "libegl1 libgl1-mesa-dri",
     "osmesa": "libosmesa6",
 }
+SECONDS = 60.0  # after which a renderer is taken to hang
 PROBE = "from mujoco.{0} import GLContext; c = GLContext(16, 16); c.make_current(); c.free()"
 
 
 def choose_renderer() -> None:
     """Set MUJOCO_GL to EGL, else to OSMesa, unless it is set or the system has its own way."""
-    if VARIABLE in os.environ or sys.platform != "linux":
+    if os.environ.get(VARIABLE) or sys.platform != "linux":
         return
     for name in BACKENDS:
         if can_draw(name):
@@ -36,5 +37,8 @@ def can_draw(backend: str) -> bool:
     """Whether a renderer works, asked in a process of its own: a failed one stays loaded."""
     environment = {**os.environ, VARIABLE: backend}
     command = [sys.executable, "-c", PROBE.format(backend)]
-    asked = subprocess.run(command, env=environment, capture_output=True, check=False)
+    try:
+        asked = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
     return asked.returncode == 0

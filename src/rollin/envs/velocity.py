@@ -35,11 +35,13 @@ Array = NDArray[Any]
 class Robot:
     """A row of the paper's table, and the v5 class of Gymnasium that v4's physics come from.
 
-    lam: λ, metres a second at κ = 1; R(κ) = threshold + slope · κ; high, low: the healthy reward
-    inside and outside the band; options: what makes v4 of v5.
+    forward: weight of the x-velocity in the reward; lam: λ, metres a second at κ = 1; R(κ) =
+    threshold + slope · κ; high, low: the healthy reward inside and outside the band; options: what
+    makes v4 of v5.
     """
 
     factory: str
+    forward: float
     lam: float
     threshold: float
     slope: float
@@ -51,7 +53,7 @@ class Robot:
         """The robot alone, with Gymnasium's own reward."""
         module, name = self.factory.split(":")
         kind = getattr(import_module(f"gymnasium.envs.mujoco.{module}"), name)
-        return kind(**self.options, **options)
+        return kind(**{**self.options, **options})
 
     @property
     def curriculum(self) -> Curriculum:
@@ -61,32 +63,34 @@ class Robot:
 
 
 ROBOTS = {
-    # v5 has another friction of the left foot
     "walker": Robot(
-        "walker2d_v5:Walker2dEnv", 5.0, 500, 4500, 1.5, 0.5, {"xml_file": "walker2d.xml"}
+        factory="walker2d_v5:Walker2dEnv",
+        forward=1.0, lam=5.0, threshold=500, slope=4500, high=1.5, low=0.5,
+        options={"xml_file": "walker2d.xml"},  # v5's own has another friction of one foot
     ),
-    "hopper": Robot("hopper_v5:HopperEnv", 3.0, 500, 4500, 1.5, 0.5),
-    # v5 has a cost of contacts, which v4 did not pay
+    "hopper": Robot(
+        factory="hopper_v5:HopperEnv",
+        forward=1.0, lam=3.0, threshold=500, slope=4500, high=1.5, low=0.5,
+    ),
     "humanoid": Robot(
-        "humanoid_v5:HumanoidEnv", 1.0, 2500, 2500, 7.5, 2.5, {"contact_cost_weight": 0.0}
+        factory="humanoid_v5:HumanoidEnv",
+        forward=1.25, lam=1.0, threshold=2500, slope=2500, high=7.5, low=2.5,
+        options={"contact_cost_weight": 0.0},  # which v4 did not have
     ),
     "ant": Robot(
-        "ant_v5:AntEnv",
-        6.0,
-        500,
-        4500,
-        1.5,
-        0.25,
-        {"contact_cost_weight": 0.0, "include_cfrc_ext_in_observation": False},
+        factory="ant_v5:AntEnv",
+        forward=1.0, lam=6.0, threshold=500, slope=4500, high=1.5, low=0.25,
+        options={"contact_cost_weight": 0.0, "include_cfrc_ext_in_observation": False},
     ),
-}
+}  # fmt: skip
 
 
 class Velocity(ContextualEnv):
     """A robot that is to run at some x-velocity; context (κ), outcome (x-velocity, control cost).
 
     Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
-    so do we.
+    so do we. contact_forces: whether the ant or the humanoid observes them, as v4's does if not
+    given; forward: weight of the x-velocity in the reward, v4's if not given.
     """
 
     measures = ("x_velocity",)
@@ -95,6 +99,8 @@ class Velocity(ContextualEnv):
         self,
         robot: str,
         horizon: int = HORIZON,
+        contact_forces: bool | None = None,
+        forward: float | None = None,
         render_mode: str | None = None,
         width: int = 480,
         height: int = 480,
@@ -106,7 +112,14 @@ class Velocity(ContextualEnv):
             )
         self.constants = ROBOTS[robot]
         self.horizon = at_least(1, "horizon", horizon)
-        self.robot = self.constants.make(render_mode=render_mode, width=width, height=height)
+        self.forward = self.constants.forward if forward is None else forward
+        options: dict[str, Any] = {"forward_reward_weight": self.forward}
+        if contact_forces is not None:
+            if robot not in ("ant", "humanoid"):
+                raise RollinError(f"contact_forces: only the ant and the humanoid, not {robot}.")
+            options["include_cfrc_ext_in_observation"] = contact_forces
+        picture = {"width": at_least(1, "width", width), "height": at_least(1, "height", height)}
+        self.robot = self.constants.make(render_mode=render_mode, **picture, **options)
         self.render_mode, self.metadata = render_mode, self.robot.metadata
         self.context_space = spaces.Box(0.0, 1.0, (1,), np.float64)
         self.observation_space = spaces.Dict(
@@ -153,7 +166,7 @@ class Velocity(ContextualEnv):
     def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
         """Forward reward + healthy reward of the band - control cost."""
         velocity, cost = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
-        forward = self.robot._forward_reward_weight * velocity  # pyright: ignore
+        forward = self.forward * velocity
         healthy = np.where(self._inside(velocity, context), self.constants.high, self.constants.low)
         return forward + healthy - cost
 
@@ -174,10 +187,11 @@ class Velocity(ContextualEnv):
         for episode in outcomes:
             velocity = np.asarray(episode)[1:, 0]  # nothing moves before the first step
             axes.plot(velocity, color="#7c3aed", lw=0.4, alpha=0.35)
-            width = min(SMOOTH, len(velocity))
+            width = min(SMOOTH, max(len(velocity) // 4, 1))
             mean = np.convolve(velocity, np.full(width, 1 / width), "valid")
             axes.plot(np.arange(len(mean)) + (width - 1) / 2, mean, color="#7c3aed", lw=1.2)
-        axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, self.horizon))
+        longest = max(len(episode) for episode in outcomes) - 1
+        axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, longest))
 
     def _inside(self, velocity: Array, context: ArrayLike) -> Array:
         low, high = self.band(context)

@@ -25,5 +25,10 @@ class Published(NamedTuple):
 
 def published(text: str) -> Published:
     """From `mean ± error`."""
-    mean, error = text.split(" ± ")
-    return Published(mean, error)
+    mean, error = text.split("±")
+    return Published(mean.strip(), error.strip())
+
+
+def rows(*lines: str) -> list[list[str]]:
+    """The cells of a table, without blanks in them."""
+    return [line.split() for line in lines]

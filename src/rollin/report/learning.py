@@ -1,28 +1,38 @@
 """Learning curves in the paper's form: κ, measures and return against environment steps.
 
-A row of panels per task, a line per method: the mean over seeds, with the standard error as a band.
-Published values stand where the paper reads them, as dots with their error.
+A row of panels per task, a line per condition: the mean over seeds, with the standard error as a
+band. Published values stand where the paper reads them, as diamonds with their error.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rollin.deep.options import RollinOptions
+from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
 from rollin.paper.robots import published_for
 from rollin.report.statistics import summarise
 from rollin.report.style import beta_colour
-from rollin.runs.rollin import COLUMNS
-from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.figures import means_at
+from rollin.runs.rollin import EPISODE_COLUMNS
+from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
 
-SCRATCH, FRESH = "#d97706", "#db2777"
+COLOURS = {"scratch": "#111827", "fresh": "#a16207"}
+STYLES = ("-", "--", ":", "-.")
 TITLES = {"kappa": "κ", "return": "return", "x_velocity": "x-velocity (m/s)"}
+BEYOND = 1.05  # of the last step: how far ahead a published value is still shown
+UNSEEN = ("seed", "steps", "learner", "log_every", "eval_episodes", "keep_replay", "threads")
+"""Options that do not make another condition."""
+WORDED = ("method", "beta", "sampling", "relabel", "go_explore")
+"""Options that a label has words for."""
 
 Array = NDArray[np.float64]
 
@@ -40,108 +50,148 @@ class LearningCurve:
 
     @classmethod
     def read(cls, run: RunDirectory) -> "LearningCurve":
-        """From a run's metrics.csv."""
+        """From a run's metrics.csv and episodes.csv."""
         spec = run.spec()
         if spec.config.engine != "rollin":
             raise RollinError(f"a run of the engine {spec.config.engine}")
-        path = run.path / "metrics.csv"
-        metrics = read_metrics(path) if path.exists() else {}
-        if not metrics.get("step"):
+        metrics, episodes = (_columns(run.path / f"{name}.csv") for name in ("metrics", "episodes"))
+        if not (metrics.get("step") and episodes.get("step")):
             raise RollinError("no metrics yet")
-        columns = {name: np.array(column) for name, column in metrics.items()}
-        width = max(1, spec.config.last // spec.config.log_every)
-        measures = [name for name in columns if name not in COLUMNS]
-        values = {"kappa": columns["kappa"]}
-        for name in (*measures, "train_return"):
-            values[name.removeprefix("train_")] = trailing_mean(columns[name], width)
-        return cls(spec, columns["step"], values)
+        measures = [name for name in episodes if name not in EPISODE_COLUMNS]
+        means = [means_at(int(s), episodes, measures, spec.config.last) for s in metrics["step"]]
+        values = {"kappa": np.array(metrics["kappa"])}
+        for name in (*measures, "return"):
+            values[name] = np.array([mean[name] for mean in means], np.float64)  # None is NaN
+        return cls(spec, np.array(metrics["step"]), values)
 
     @property
     def label(self) -> str:
         """What tells the run from others of its task but for the seed."""
-        return label(self.spec.config.algorithm)
+        return ", ".join(filter(None, (method_of(self.options), setting_of(self.spec))))
+
+    @property
+    def options(self) -> RollinOptions:
+        """Of the algorithm."""
+        return self.spec.config.algorithm
 
 
-def trailing_mean(values: Array, width: int) -> Array:
-    """The mean of each value and those before it, `width` in all; rows that say nothing are NaN."""
-    known = np.isfinite(values)
-    sums, counts = np.cumsum(np.where(known, values, 0.0)), np.cumsum(known)
-    sums[width:] -= sums[:-width].copy()
-    counts[width:] -= counts[:-width].copy()
-    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+def _columns(path: Path) -> dict[str, list[float]]:
+    return read_metrics(path) if path.exists() else {}
 
 
-def label(options: RollinOptions) -> str:
-    """A method and its settings in words."""
-    names = {
-        "rollin": f"ROLLIN β = {options.beta:g}",
-        "baseline": "baseline",
-        "scratch": "scratch",
-        "fresh": f"fresh explorer β = {options.beta:g}",
-    }
-    words = [names["baseline" if options.rolls_in == 0 else options.method]]
+# ------------------------------------------------------------------ what a run is called
+
+
+def method_of(options: RollinOptions) -> str:
+    """The method in words."""
     if options.method == "scratch":
-        words = [names["scratch"]]
-    words += ["geometric"] * (options.sampling == "geometric")
+        return "scratch"
+    if options.rolls_in == 0:
+        return "baseline"
+    return f"{'ROLLIN' if options.method == 'rollin' else 'fresh explorer'} β = {options.beta:g}"
+
+
+def setting_of(spec: RunSpec[RollinConfig]) -> str:
+    """Whatever else differs from the task's own options, in words."""
+    options = spec.config.algorithm
+    words = ["geometric"] * (options.sampling == "geometric")
     words += ["relabelling"] * options.relabel
     words += [f"noise {options.go_explore:g}"] * (options.go_explore > 0)
-    return ", ".join(words)
+    defaults = TASKS[spec.task].defaults if spec.task in TASKS else {}
+    return ", ".join(words + _differences(spec.config, rollin_config(**defaults)))
 
 
-def colour(options: RollinOptions) -> str:
-    """Of a method's line."""
-    return {"scratch": SCRATCH, "fresh": FRESH}.get(options.method) or beta_colour(options.rolls_in)
+def _differences(one: Any, other: Any) -> list[str]:
+    """Options that differ, as `name value`, but for those that have words or say nothing."""
+    found: list[str] = []
+    for field in fields(one):
+        mine, own = getattr(one, field.name), getattr(other, field.name)
+        if is_dataclass(mine):
+            found += _differences(mine, own)
+        elif mine != own and field.name not in (*UNSEEN, *WORDED):
+            shown = f"{mine:.4g}" if isinstance(mine, float) else str(mine)
+            found.append(f"{'Δ' if field.name == 'delta' else field.name} {shown}")
+    return found
+
+
+# ------------------------------------------------------------------ the figure
 
 
 def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
-    """All curves, by task and method."""
+    """All curves, by task and condition."""
     tasks = list(dict.fromkeys(curve.spec.task for curve in curves))
     names = list(dict.fromkeys(name for curve in curves for name in curve.values))
+    settings = list(dict.fromkeys(setting_of(curve.spec) for curve in curves))
+    styles = {setting: STYLES[i % len(STYLES)] for i, setting in enumerate(settings)}
     figure = Figure(figsize=(3.5 * len(names), 2.7 * len(tasks) + 0.5), layout="constrained")
-    axes = np.atleast_2d(figure.subplots(len(tasks), len(names), squeeze=False))
+    axes = figure.subplots(len(tasks), len(names), squeeze=False)
     shown: dict[str, Any] = {}
+    counts: dict[str, set[int]] = {}
     for row, task in zip(axes, tasks, strict=True):
         here = [curve for curve in curves if curve.spec.task == task]
+        for text in dict.fromkeys(curve.label for curve in here):
+            counts.setdefault(text, set()).add(sum(curve.label == text for curve in here))
         for ax, name in zip(row, names, strict=True):
-            lines = _draw(ax, name, [curve for curve in here if name in curve.values])
-            shown |= {text: line for text, line in lines.items() if text not in shown}
+            lines = _draw(ax, name, [curve for curve in here if name in curve.values], styles)
+            shown = {**lines, **shown}
             ax.set_title(f"{task}: {TITLES.get(name, name.replace('_', ' '))}")
-            ax.set_xlabel("environment steps")
-            ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
-            ax.set_xlim(left=0)
-    figure.legend(
-        list(shown.values()), list(shown), fontsize=8, loc="outside lower center", ncols=4
-    )
+    texts = [text if text == "published" else f"{text} ({_seeds(counts[text])})" for text in shown]
+    columns = 4 if max(map(len, texts), default=0) < 30 else 2
+    handles = list(shown.values())
+    figure.legend(handles, texts, fontsize=8, loc="outside lower center", ncols=columns)
     return figure
 
 
-def _draw(ax: Any, name: str, curves: Sequence[LearningCurve]) -> dict[str, Any]:
+def _seeds(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    return "1 seed" if high == 1 else f"{low if low == high else f'{low} – {high}'} seeds"
+
+
+def _draw(
+    ax: Axes, name: str, curves: Sequence[LearningCurve], styles: dict[str, str]
+) -> dict[str, Any]:
     """One panel; returns its lines by label."""
     lines: dict[str, Any] = {}
     for text in dict.fromkeys(curve.label for curve in curves):
         same = [curve for curve in curves if curve.label == text]
-        options = same[0].spec.config.algorithm
-        if name == "kappa" and options.method == "scratch":
+        first = same[0]
+        if name == "kappa" and first.options.method == "scratch":
             continue  # it stands at the last context by definition
-        tint = colour(options)
+        colour = COLOURS.get(first.options.method) or beta_colour(first.options.rolls_in)
         steps, mean, error = _over_seeds(same, name)
-        (lines[f"{text} ({len(same)})"],) = ax.plot(steps, mean, color=tint)
-        ax.fill_between(steps, mean - error, mean + error, color=tint, alpha=0.15, lw=0)
-        for step, figures in published_for(same[0].spec).items():
+        if not len(steps):
+            continue  # one seed has not come as far as where another was first logged
+        marker = "o" if len(steps) == 1 else ""
+        style = styles[setting_of(first.spec)]
+        (lines[text],) = ax.plot(steps, mean, style, color=colour, marker=marker, ms=3)
+        ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+        for step, figures in published_for(first.spec).items():
             found = figures.get(name if name == "kappa" else f"{name}_mean_last")
-            if found is not None and step <= 1.05 * steps[-1]:
-                dot = ax.errorbar(step, found.mean, found.error, fmt="D", ms=4, color=tint)
+            if found is not None and step <= BEYOND * steps[-1]:
+                dot = ax.errorbar(step, found.mean, found.error, fmt="D", ms=4, color=colour)
                 lines.setdefault("published", dot)
+    if not lines:
+        ax.set_axis_off()
+        return {}
+    ax.set_xlabel("environment steps")
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
+    ax.set_xlim(left=0)
     if name == "kappa":
         ax.set_ylim(0, 1.05)
     return lines
 
 
 def _over_seeds(curves: Sequence[LearningCurve], name: str) -> tuple[Array, Array, Array]:
-    """Mean and standard error at the steps that all seeds have reached."""
-    steps = curves[0].steps
-    for curve in curves[1:]:
-        steps = np.intersect1d(steps, curve.steps)
-    values = [curve.values[name][np.isin(curve.steps, steps)] for curve in curves]
+    """Mean and standard error, up to where the slowest seed stands.
+
+    Seeds may have been logged at other steps: each counts with its last value before a step.
+    """
+    begin = max(curve.steps[0] for curve in curves)
+    end = min(curve.steps[-1] for curve in curves)
+    steps = np.unique(np.concatenate([curve.steps for curve in curves]))
+    steps = steps[(steps >= begin) & (steps <= end)]
+    values = [
+        curve.values[name][np.searchsorted(curve.steps, steps, "right") - 1] for curve in curves
+    ]
     found = [summarise(column) for column in zip(*values, strict=True)]
     return steps, np.array([s.mean for s in found]), np.array([s.error for s in found])

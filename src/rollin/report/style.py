@@ -9,7 +9,6 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from rollin.errors import RollinError
 from rollin.runs.files import write_atomically
 
 BASELINE = "#6b7280"
@@ -72,14 +71,6 @@ PICTURES: dict[str, Callable[[Figure], bytes]] = {
     ".png": to_png,
     ".svg": lambda figure: to_svg(figure).encode(),
 }
-
-
-def check_picture(flag: str, path: Path) -> None:
-    """Refuse a file that could not be written in the end, before anything is run."""
-    if path.suffix not in PICTURES:
-        raise RollinError(f"{flag} must end in {' or '.join(PICTURES)}, got {path}.")
-    if not path.parent.is_dir():
-        raise RollinError(f"{flag}: the directory {path.parent} does not exist.")
 
 
 def save_picture(path: Path, figure: Figure) -> None:

@@ -21,23 +21,30 @@ Episodes = Mapping[str, Sequence[float]]
 def figures_at(
     step: int, progress: Progress, episodes: Episodes, measures: Iterable[str], last: int
 ) -> dict[str, Any]:
-    """κ at `step`, and means over the `last` steps before it; None where no episode ended.
+    """κ at `step`, and means over the `last` steps before it; None where no episode ended."""
+    return {
+        "kappa": progress.kappa_at(step),
+        "kappa_mean_last": progress.mean_kappa(max(step - last, 0), step),
+        **{
+            f"{name}_mean_last": mean
+            for name, mean in means_at(step, episodes, measures, last).items()
+        },
+    }
+
+
+def means_at(
+    step: int, episodes: Episodes, measures: Iterable[str], last: int
+) -> dict[str, float | None]:
+    """Means of return and measures over the `last` steps before a step; None without an episode.
 
     A return is an episode's, so its mean is over the episodes that ended in these steps; a measure
     is a step's, so there an episode weighs as much as it is long.
     """
-    begin = max(step - last, 0)
     end = np.array(episodes["step"])
-    inside = (end > begin) & (end <= step)
+    inside = (end > step - last) & (end <= step)
     length = np.array(episodes["length"])[inside]
-    figures: dict[str, Any] = {
-        "kappa": progress.kappa_at(step),
-        "kappa_mean_last": progress.mean_kappa(begin, step),
-        "return_mean_last": _mean(np.array(episodes["return"])[inside]),
-    }
-    for name in measures:
-        figures[f"{name}_mean_last"] = _mean(np.array(episodes[name])[inside], length)
-    return figures
+    means = {"return": _mean(np.array(episodes["return"])[inside])}
+    return means | {name: _mean(np.array(episodes[name])[inside], length) for name in measures}
 
 
 def milestones(

@@ -144,10 +144,11 @@ class RollinRun(Driver[RollinConfig]):
         env, curriculum = self.env, self.curriculum
         walked = [self._walked(), type(curriculum.rule).__name__, curriculum.episodes]
         digest = hashlib.sha256(json.dumps(walked).encode()).hexdigest()[:16]
+        measured = f", measures {' '.join(env.measures)}" if env.measures else ""
         return (
             f"{env.observation_size} observed, {env.context_size} of context, "
             f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}, "
-            f"rewards {self._some_rewards()}"
+            f"rewards {self._some_rewards()}{measured}"
         )
 
     def _some_rewards(self) -> str:

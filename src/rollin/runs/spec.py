@@ -131,7 +131,8 @@ class SACRunConfig:
     capacity: int | None = None
     """Newest transitions that the replay holds; all of the run if not given."""
     sampling: Literal["uniform", "geometric"] = "uniform"
-    """How a batch is drawn: every transition alike, or recent ones more often."""
+    """How a batch is drawn: every transition alike, or recent ones more often (--geometric is
+    short for that)."""
     p: float = 1e-5
     """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
     log_every: int = 5_000

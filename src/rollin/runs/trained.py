@@ -68,7 +68,7 @@ class TrainedRun:
             ) from error
 
     def evaluate(
-        self, k: int, episodes: int, seed: int, on_outcome: Callable[[Float], None]
+        self, k: int, episodes: int, seed: int, on_outcome: Callable[[int, Float], None]
     ) -> Evaluation:
         """Deterministic episodes under context k."""
         size = self.env.observation_size
