@@ -1,6 +1,6 @@
 """What a step of the robots costs beside the bare simulator.
 
-    python -m benchmarks.envs
+    python -m benchmarks.envs [--csv results/robots/steps.csv]
 
 `bare` is `mj_step` alone, of the same model with the same actions and resets; `step` is a step as
 training takes it: simulator, observation, reward, checks, float32. The two alternate, and medians
@@ -8,10 +8,12 @@ are taken.
 """
 
 import argparse
+import csv
 import statistics
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,10 +71,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Cost of the robots' steps.")
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
     print(processor())
     print(f"{'task':<14} {'bare µs':>8} {'step µs':>8} {'more µs':>8} {'allowed':>8}")
-    within = True
+    rows = []
     for name in ROBOTS:
         env = make_contextual(name)
         assert env.curriculum is not None
@@ -87,10 +90,15 @@ def main() -> None:
         more = statistics.median(b - a for a, b in pairs)
         allowed = SHARE * alone + ALLOWED
         mark = "" if more <= allowed else "  too much"
-        within = within and more <= allowed
         print(f"{name:<14} {alone:8.1f} {whole:8.1f} {more:8.1f} {allowed:8.1f}{mark}")
+        rows.append((name, alone, whole, more, allowed))
         env.close()
-    sys.exit(0 if within else 1)
+    if options.csv is not None:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["task", "bare", "step", "more", "allowed", "processor"])
+            writer.writerows([n, *(f"{v:.1f}" for v in values), processor()] for n, *values in rows)
+    sys.exit(0 if all(more <= allowed for *_, more, allowed in rows) else 1)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def test_a_polyline_is_walked_at_constant_speed_through_its_corners(corners, siz
 def test_steps_are_delta_apart_and_end_at_one(delta, start):
     kappas = Curriculum.along(lambda kappa: [kappa], delta, 1.0, start=start).kappas
     gaps = np.diff(kappas)
-    assert kappas[0] == start
+    assert kappas[0] == pytest.approx(start, abs=1e-12)
     assert kappas[-1] == 1
     np.testing.assert_allclose(gaps[:-1], delta)
     assert 0 < gaps[-1] <= delta * (1 + 1e-6)

@@ -10,7 +10,7 @@ from rollin.cli.train import parse_options
 from rollin.envs.registry import TASKS
 from rollin.paper import antmaze, velocity
 from rollin.paper.robots import published_for
-from rollin.report.learning import LearningCurve, learning_figure
+from rollin.report.learning import LearningCurve, learning_figure, looks_of
 from rollin.runs.driver import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec, rollin_config
@@ -67,7 +67,7 @@ def test_other_conditions_of_the_antmaze_have_no_published_value(arguments):
 
 
 def test_conditions_of_the_velocity_tasks_have_their_published_values():
-    assert published_of("hopper", "--method", "baseline") == {
+    assert published_of("hopper", "--delta", "0.1", "--method", "baseline") == {
         500_000: "0.85 ± 0.02", 1_000_000: "0.88 ± 0.01"
     }  # fmt: skip
     assert published_of("ant", "--beta", "0.75")[500_000] == "0.47 ± 0.05"
@@ -125,7 +125,7 @@ def test_lines_are_means_over_seeds_and_diamonds_are_published():
     curves = [curve(seed=seed) for seed in (0, 2)] + [curve(method="baseline", end=300_000)]
     figure, (kappa, total) = panels(curves)
     assert [ax.get_title() for ax in figure.axes] == ["hopper: κ", "hopper: return"]
-    assert texts(figure) == ["ROLLIN β = 0.1 (2 seeds)", "published", "baseline (1 seed)"]
+    assert texts(figure) == ["ROLLIN β = 0.1 (2 seeds)", "baseline (1 seed)", "published"]
     rollin, diamond, baseline = total.lines
     assert np.array_equal(rollin.get_xdata(), np.arange(10_000, 500_001, 10_000))
     assert np.allclose(rollin.get_ydata(), np.arange(10, 501, 10) + 1)
@@ -140,15 +140,14 @@ def test_lines_are_means_over_seeds_and_diamonds_are_published():
 
 def test_scratch_has_no_progress_of_its_own():
     _, (kappa, total) = panels([curve(method="scratch")])
-    assert not kappa.axison
-    assert not kappa.lines
+    assert not kappa.get_visible()
     assert [line.get_ydata()[0] for line in total.lines][1] == 2943.6
 
 
 def test_other_options_are_other_lines():
     maze = [
         curve("antmaze-umaze"),
-        curve("antmaze-umaze", seed=1, threads=2),
+        curve("antmaze-umaze", seed=1, threads=2, delta=1 / 24),
         curve("antmaze-umaze", delta=1 / 12),
         curve("antmaze-umaze", delta=1 / 12, gamma=0.5),
         curve("antmaze-umaze", sampling="geometric"),
@@ -156,13 +155,37 @@ def test_other_options_are_other_lines():
     figure, axes = panels(maze)
     assert texts(figure) == [
         "ROLLIN β = 0.1 (2 seeds)",
-        "ROLLIN β = 0.1, Δ 0.08333 (1 seed)",
-        "ROLLIN β = 0.1, Δ 0.08333, gamma 0.5 (1 seed)",
+        "ROLLIN β = 0.1, Δ = 1/12 (1 seed)",
+        "ROLLIN β = 0.1, Δ = 1/12, gamma 0.5 (1 seed)",
         "ROLLIN β = 0.1, geometric (1 seed)",
     ]
     assert len({line.get_linestyle() for line in axes[0].lines}) == 4
     both = learning_figure([curve(), curve(seed=1), maze[0], maze[4], curve(beta=0.2)])
     assert texts(both)[0] == "ROLLIN β = 0.1 (1 – 2 seeds)"
+
+
+def test_a_seed_counts_once():
+    short, long = curve(end=200_000, steps=200_000), curve(steps=1_000_000)
+    figure, (_, total) = panels([short, long, curve(end=100_000, threads=2)])
+    assert texts(figure)[0] == "ROLLIN β = 0.1 (1 seed)"
+    assert total.lines[0].get_xdata()[-1] == 500_000
+
+
+def test_no_two_lines_look_alike():
+    methods = [{"beta": beta} for beta in (0.1, 0.15, 0.4, 0.5, 0.6, 0.75, 0.9)]
+    methods += [{"method": "fresh", "beta": beta} for beta in (0.1, 0.4)]
+    methods += [{"method": method} for method in ("baseline", "scratch")]
+    settings = [
+        {},
+        {"relabel": True},
+        {"sampling": "geometric"},
+        {"gamma": 0.9},
+        {"hidden": (8, 8)},
+    ]
+    curves = [curve("antmaze-umaze", **m, **s) for m in methods for s in settings]
+    looks = {name: str(look) for name, look in looks_of(curves).items()}
+    assert len(looks) == len(curves) == len(set(looks.values()))
+    assert "baseline, hidden 8 8" in looks
 
 
 def test_seeds_that_were_logged_at_other_steps_are_held():
@@ -181,8 +204,8 @@ def test_a_run_gives_its_curve_and_counts_once(tmp_path, capsys):
     places = [str(tmp_path), str(tmp_path / "a")]
     assert main(["plot", *places, "--out", str(tmp_path / "c.svg")]) == 0
     told = capsys.readouterr().out
-    assert "Curves of 1 runs" in told
-    assert "the same run as" in told
+    assert "Curves of 1 run:" in told
+    assert "the same run as another" in told
     found = LearningCurve.read(RunDirectory(tmp_path / "a"))
     assert list(found.values) == ["kappa", "place", "push", "return"]
     result = read_json(tmp_path / "a" / "result.json")

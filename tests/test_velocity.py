@@ -1,6 +1,7 @@
 """walker, hopper, humanoid, ant: Gym's v4 robots with the paper's contextual healthy reward."""
 
 import warnings
+from functools import cache
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rollin import RollinError, check_env
+from rollin.envs.handle import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import ROBOTS, Velocity
 
@@ -29,7 +31,16 @@ PAID = {"walker": 1.0, "hopper": 1.0, "humanoid": 5.0, "ant": 1.0}  # Gym's own 
 def v4(robot: str) -> Any:
     with warnings.catch_warnings():  # Gymnasium calls its v4 out of date
         warnings.simplefilter("ignore")
-        return gymnasium.make(V4[robot]).unwrapped
+        try:
+            return gymnasium.make(V4[robot]).unwrapped
+        except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv):
+            pytest.skip(f"Gymnasium no longer ships {V4[robot]}")
+
+
+@cache
+def handle(robot: str) -> ContextEnv:
+    """One env of a robot for all tests that ask it for rewards alone."""
+    return make_contextual(robot)
 
 
 def as_v5(robot: str, observation: np.ndarray) -> np.ndarray:
@@ -50,8 +61,7 @@ def test_trajectories_and_rewards_are_those_of_v4(robot):
     new: Any = Velocity(robot)
     generator = np.random.default_rng(0)
     falls = 0
-    seed = 1
-    while seed < 12 or not falls:
+    for seed in range(1, 12):
         before, _ = old.reset(seed=seed)
         after, _ = new.reset(seed=seed, options={"context": [0.1 * (seed % 10 + 1)]})
         assert np.array_equal(as_v5(robot, before), after["observation"])
@@ -80,7 +90,7 @@ def test_trajectories_and_rewards_are_those_of_v4(robot):
             assert terminated
             assert reward == pytest.approx(paid - 1 + info["reward_survive"], abs=1e-12)
             falls += 1
-        seed += 1
+    assert falls
     old.close()
     new.close()
 
@@ -127,12 +137,11 @@ REWARDS = [
 
 @pytest.mark.parametrize(("robot", "kappa", "velocity", "cost", "reward"), REWARDS)
 def test_rewards_are_those_worked_out_by_hand(robot, kappa, velocity, cost, reward):
-    env = make_contextual(robot)
+    env = handle(robot)
     found = env.compute_reward(np.array([velocity, cost]), np.array([kappa]))
     assert float(found) == pytest.approx(reward)
     inside = reward + cost - velocity > PAID[robot]  # more for health than Gym pays
     assert env.is_success(np.array([velocity, cost]), np.array([kappa])) == inside
-    env.close()
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -184,18 +193,18 @@ def test_hopper_cannot_pass_its_last_contexts_inside_the_band():
     velocity=st.one_of(st.floats(-2, 8), st.integers(-5, 80).map(lambda n: n / 10)),
 )
 def test_a_relabelled_context_is_fulfilled_where_one_is(robot, velocity):
-    env = ENVS[robot]
+    env = handle(robot)
     lam = ROBOTS[robot].lam
     edge = round(10 * velocity / lam) * lam / 10
-    assume(abs(velocity - edge) > 1e-6 or velocity == round(edge, 9))  # or exactly on an edge
+    assume(abs(velocity - edge) > 1e-5)  # float32 cannot tell more
     outcome = np.array([[velocity, 0.0]])
     context = env.to_context(outcome)
     assert np.isin(np.round(context, 9), np.round(np.arange(1, 11) / 10, 9)).all()
-    fulfilled = bool(env.is_success(outcome, context)[0])
+    assert env.are_successes(outcome, context) == env.are_successes(
+        outcome.astype(np.float32), context.astype(np.float32)
+    )  # as the replay keeps them
+    fulfilled = bool(env.are_successes(outcome, context)[0])
     assert fulfilled == (round(lam * 0.1, 9) <= velocity < round(lam * 1.1, 9))
-
-
-ENVS = {robot: Velocity(robot) for robot in ROBOTS}
 
 
 def test_episodes_end_by_time_or_by_a_fall():

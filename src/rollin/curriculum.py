@@ -59,7 +59,7 @@ class Progress:
 
     def kappa_of(self, k: int) -> float:
         """κ ∈ [0, 1] of a context."""
-        return round(self.kappas[k], 12) if self.kappas else k / self.K  # 0.3, not 0.1 + 2 · 0.1
+        return self.kappas[k] if self.kappas else k / self.K
 
     @property
     def first(self) -> int:
@@ -204,7 +204,8 @@ class Curriculum:
         else:
             kappas.append(1.0)
         contexts = _vectors([np.ravel(function(kappa)) for kappa in kappas], "Contexts")
-        return cls(contexts, tuple(kappas), as_rule(rule), episodes, function, delta)
+        rounded = tuple(round(kappa, 12) for kappa in kappas)  # 0.3, not 0.1 + 2 · 0.1
+        return cls(contexts, rounded, as_rule(rule), episodes, function, delta)
 
     @property
     def K(self) -> int:

@@ -1,10 +1,12 @@
 """Pictures to a video file: GIF with what is there, MP4 with the extra `video`."""
 
 import io
+import math
 import zlib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from rollin.runs.files import write_atomically
 Picture = NDArray[np.uint8]
 
 FILMS = (".gif", ".mp4")
+SHORTEST = 20  # milliseconds of a picture in a GIF: browsers show less as 100
 
 
 class Film:
@@ -63,9 +66,11 @@ def write_video(path: Path, film: Film, frames_per_second: int) -> None:
 
 
 def _gif(film: Film, frames_per_second: int) -> bytes:
-    pictures = (Image.fromarray(picture).quantize(64) for picture in film)
+    every = math.ceil(SHORTEST * frames_per_second / 1000)
+    milliseconds = round(1000 * every / frames_per_second)
+    kept = islice(film, 0, None, every)
+    pictures = (Image.fromarray(picture).quantize(64) for picture in kept)
     data = io.BytesIO()
-    milliseconds = max(20, round(1000 / frames_per_second))  # browsers show less as 100
     first = next(pictures)
     first.save(data, "GIF", save_all=True, append_images=pictures, duration=milliseconds, loop=0)
     return data.getvalue()

@@ -33,8 +33,8 @@ class EvaluateOptions:
     run: tyro.conf.Positional[Path]
     """The run directory."""
     contexts: Contexts | None = None
-    """all of the curriculum (if not given; then a video shows the current one alone); those reached
-    so far; the current one; the last one."""
+    """all, reached (so far), current or last. If not given: all in table and picture, the current
+    one in the video."""
     episodes: int = 10
     """Episodes on each context."""
     seed: int = EVALUATION_SEED
@@ -51,7 +51,7 @@ class EvaluateOptions:
 
 @dataclass(frozen=True)
 class Played:
-    """Episodes on one context, and the outcomes (T, U) of each."""
+    """Episodes on one context, and the outcomes (T + 1, U) of each if they are to be drawn."""
 
     k: int
     found: Evaluation
@@ -77,17 +77,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show(trained: TrainedRun, options: EvaluateOptions) -> None:
-    """Play, and write what is asked for: what can fail comes last."""
-    film, filmed = Film(), set[int]()
+    """Play, and write what is asked for; a drawing or a film that fails leaves table and JSON."""
+    camera = None
     if options.video is not None:
-        filmed = set(chosen(trained, options.contexts or "current"))
-        if "mujoco" in sys.modules:
-            choose_renderer()
+        hint = choose_renderer() if "mujoco" in sys.modules else ""  # other envs draw otherwise
+        camera = Camera(trained, chosen(trained, options.contexts or "current"), hint)
     console = make_console(120)
     played = []
     for k in chosen(trained, options.contexts or "all"):
         with console.status(f"context {k} of {trained.K}"):
-            played.append(play(trained, k, options, film if k in filmed else None))
+            played.append(play(trained, k, options, camera))
     rows = [(episodes.k, episodes.found) for episodes in played]
     console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
     console.print(table(trained, rows))
@@ -97,9 +96,10 @@ def show(trained: TrainedRun, options: EvaluateOptions) -> None:
     if options.picture is not None:
         draw(trained, played, options.picture)
         console.print(f"Picture: {options.picture}", soft_wrap=True)
-    if options.video is not None:
-        write_video(options.video, film, trained.env.env.metadata.get("render_fps", 30))
-        console.print(f"Video: {options.video}, {len(film)} frames", soft_wrap=True)
+    if options.video is not None and camera is not None:
+        frames_per_second = trained.env.env.metadata.get("render_fps", 30)
+        write_video(options.video, camera.developed(), frames_per_second)
+        console.print(f"Video: {options.video}, {len(camera.film)} frames", soft_wrap=True)
 
 
 def chosen(trained: TrainedRun, which: Contexts) -> list[int]:
@@ -113,25 +113,52 @@ def chosen(trained: TrainedRun, which: Contexts) -> list[int]:
     }[which]
 
 
-def play(trained: TrainedRun, k: int, options: EvaluateOptions, film: Film | None) -> Played:
-    """Episodes on one context; the first one's pictures go to the film, if there is one."""
+def play(trained: TrainedRun, k: int, options: EvaluateOptions, camera: "Camera | None") -> Played:
+    """Episodes on one context; the first one is filmed, and outcomes are kept for a picture."""
     outcomes: list[list[NDArray[Any]]] = [[] for _ in range(options.episodes)]
 
     def record(episode: int, outcome: NDArray[Any]) -> None:
-        outcomes[episode].append(outcome)
-        if film is not None and episode == 0:
-            film.add(rendered(trained))
+        if options.picture is not None:
+            outcomes[episode].append(outcome)
+        if camera is not None and episode == 0:
+            camera.take(k)
 
     found = trained.evaluate(k, options.episodes, options.seed, record)
-    return Played(k, found, [np.stack(seen) for seen in outcomes])
+    return Played(k, found, [np.array(seen) for seen in outcomes])
 
 
-def rendered(trained: TrainedRun) -> NDArray[np.uint8]:
+class Camera:
+    """Films a run's environment on some contexts; hint: what to do if it cannot be drawn."""
+
+    def __init__(self, trained: TrainedRun, contexts: Sequence[int], hint: str) -> None:
+        self.film = Film()
+        self._trained, self._contexts, self._hint = trained, contexts, hint
+        self._failed: RollinError | None = None
+
+    def take(self, k: int) -> None:
+        """A picture, if this context is filmed and nothing has failed yet."""
+        if k not in self._contexts or self._failed is not None:
+            return
+        try:
+            self.film.add(rendered(self._trained, self._hint))
+        except RollinError as error:
+            self._failed = error
+
+    def developed(self) -> Film:
+        """All pictures, or the error that kept them from being taken."""
+        if self._failed is not None:
+            raise self._failed
+        return self.film
+
+
+def rendered(trained: TrainedRun, hint: str) -> NDArray[np.uint8]:
     """A picture of the environment as it stands."""
     try:
         picture = trained.env.env.render()
     except Exception as error:  # a renderer without a display may raise anything
-        raise RollinError(f"The environment cannot draw itself here: {told(error)}.") from error
+        raise RollinError(
+            f"The environment cannot draw itself here: {told(error)}.{hint}"
+        ) from error
     if not isinstance(picture, np.ndarray):
         raise RollinError(
             "The environment gives no pictures: its render() must return an array when it is "

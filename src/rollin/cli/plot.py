@@ -8,8 +8,9 @@ import tyro
 
 from rollin.cli._common import check_file, make_console, parse
 from rollin.errors import RollinError
-from rollin.report.learning import LearningCurve, learning_figure
+from rollin.report.learning import LearningCurve, learning_figure, one_per_seed
 from rollin.report.style import PICTURES, save_picture, styled
+from rollin.runs.files import read_json
 from rollin.runs.sweep import find_runs
 
 
@@ -18,7 +19,7 @@ class PlotOptions:
     """κ, return and measures against environment steps: the mean over seeds, by task and method.
 
     Runs that are still going are shown as far as they have come; a line ends where the slowest of
-    its seeds stands. Diamonds are the paper's values.
+    its seeds stands. Diamonds are the paper's values, where a run has come near their step.
     """
 
     directories: tyro.conf.Positional[tuple[Path, ...]]
@@ -45,24 +46,29 @@ def main(arguments: Sequence[str]) -> int:
         )
     with styled():
         save_picture(options.out, learning_figure(curves))
-    console.print(f"Curves of {len(curves)} runs: {options.out}", soft_wrap=True)
+    runs = "1 run" if len(curves) == 1 else f"{len(curves)} runs"
+    console.print(f"Curves of {runs}: {options.out}", soft_wrap=True)
     return 0
 
 
 def read_curves(directories: Sequence[Path]) -> tuple[list[LearningCurve], list[str]]:
     """Every run once, and what was passed over with the reason."""
-    curves: list[LearningCurve] = []
+    runs = {run.path.resolve(): run for path in directories for run in find_runs(path)}
+    found: dict[tuple[str, str], LearningCurve] = {}
     passed: list[str] = []
-    found: dict[str, Path] = {}
-    for run in [run for directory in directories for run in find_runs(directory)]:
+    for run in runs.values():
         try:
             curve = LearningCurve.read(run)
+            # an environment and a curriculum that were given in Python have no part in the hash
+            key = (curve.spec.hash, str(read_json(run.path / "config.json").get("fingerprint")))
         except (RollinError, ValueError, KeyError, TypeError) as error:
             passed.append(f"{run.path}: {error}")
             continue
-        first = found.setdefault(curve.spec.hash, run.path.resolve())
-        if first == run.path.resolve() and curve.spec.hash not in {c.spec.hash for c in curves}:
-            curves.append(curve)
-        elif first != run.path.resolve():
-            passed.append(f"{run.path}: the same run as {first}")
+        if key in found:
+            passed.append(f"{run.path}: the same run as another")
+        found.setdefault(key, curve)
+    curves = list(found.values())
+    shorter = len(curves) - len(one_per_seed(curves))
+    if shorter:
+        passed.append(f"{shorter} runs of a seed that has a longer one under the same condition")
     return curves, passed

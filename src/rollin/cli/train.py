@@ -101,14 +101,16 @@ def parse_options(arguments: Sequence[str]) -> Any:
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:
     """Fractions as numbers, --geometric as --sampling geometric."""
-    found: list[str] = []
+    words: list[str] = []
     for word in arguments:
-        flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        of = flag if equals else found[-1] if found else ""
+        flag, equals, value = word.partition("=")
+        words += [flag, value] if equals and flag in FRACTIONS else [word]
+    found: list[str] = []
+    for before, word in pairwise(["", *words]):
         if word == "--geometric":
             found += ["--sampling", "geometric"]
-        elif of in FRACTIONS and "/" in value:
-            found.append(f"{flag}{equals}{_number(of, value)!r}")
+        elif before in FRACTIONS and "/" in word:
+            found.append(repr(_number(before, word)))
         else:
             found.append(word)
     return found

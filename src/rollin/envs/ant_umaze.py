@@ -35,7 +35,7 @@ GEAR = 30.0  # torque at control 1
 CONTACT = {"solref": ".02 1", "solimp": ".8 .8 .01"}
 RESET_NOISE = 0.1  # of positions uniform, of velocities normal
 HORIZON = 500
-R = 200.0
+R, DELTA = 200.0, 1 / 24
 CAMERA = {"lookat": np.array([4.0, 4.0, 0.0]), "distance": 18.0, "elevation": -90, "azimuth": 90}
 
 LOOKS = {  # a quiet floor, without mirror images, which cost half of the drawing
@@ -58,6 +58,8 @@ def ant_in_maze() -> str:
     for path, look in LOOKS.items():
         for name, value in look.items():
             _one(tree, path).set(name, value)
+    torso = _one(tree, "worldbody/body[@name='torso']")
+    torso.remove(_one(torso, "camera"))  # which some versions of Gymnasium prefer to a free one
     world = _one(tree, "worldbody")
     for x, y in wall_centres():
         ET.SubElement(
@@ -109,8 +111,10 @@ class MazeAnt(MujocoEnv):
 
     def __init__(self, render_mode: str | None, width: int, height: int) -> None:
         seen = spaces.Box(-np.inf, np.inf, (29,), np.float64)
-        super().__init__("ant.xml", FRAMES, seen, render_mode, width, height)
-        self.mujoco_renderer.default_cam_config = CAMERA
+        camera: Any = CAMERA
+        super().__init__(
+            "ant.xml", FRAMES, seen, render_mode, width, height, default_camera_config=camera
+        )
         self._goal = self.model.site("goal").id
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
@@ -152,8 +156,6 @@ class AntUmaze(ContextualEnv):
     def __init__(
         self,
         horizon: int = HORIZON,
-        R: float = R,
-        delta: float = 1 / 24,
         render_mode: str | None = None,
         width: int = 480,
         height: int = 480,
@@ -167,7 +169,7 @@ class AntUmaze(ContextualEnv):
             observation=self.ant.observation_space, context=self.context_space
         )
         self.action_space = self.ant.action_space
-        self.curriculum = Curriculum.along(PATH, delta, R)
+        self.curriculum = Curriculum.along(PATH, DELTA, R)
         self.context: Array = np.array(PATH[-1])
         self._steps = 0
 

@@ -50,9 +50,10 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
         return outcome
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
-        """Draw episodes under a context, outcomes (T, U) each, on Matplotlib's axes.
+        """Draw episodes of T steps under a context on Matplotlib's axes.
 
-        By default every number of the outcome against the steps.
+        outcomes: (T + 1, U) each, the first row from the reset. By default every number against the
+        steps.
         """
         draw_outcomes(axes, outcomes)
 

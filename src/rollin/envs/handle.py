@@ -98,7 +98,8 @@ class ContextEnv:
 
     def _named_measures(self) -> tuple[str, ...]:
         """Names of the numbers in `info` that are kept."""
-        named = getattr(_contextual_layer(self.env), "measures", ())
+        named = _of_contextual(self.env, "measures")
+        named = () if named is None else named
         fits = isinstance(named, tuple | list) and all(
             isinstance(name, str) and name.isidentifier() and name not in RESERVED for name in named
         )
@@ -173,7 +174,7 @@ class ContextEnv:
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
         """Draw episodes under a context, as the env does, or every number against the steps."""
-        own = getattr(_contextual_layer(self.env), "draw", None)
+        own = _of_contextual(self.env, "draw")
         if callable(own):
             self._call("draw", own, axes, context, outcomes)
         else:
@@ -278,11 +279,16 @@ class ContextEnv:
         self.env.close()
 
 
-def _contextual_layer(env: Env) -> Env:
-    """The wrapper or env that is contextual: what it wraps may have attributes of the same name."""
-    while not hasattr(env, "context_space") and isinstance(env, gymnasium.Wrapper):
+def _of_contextual(env: Env, name: str) -> Any:
+    """An attribute of the env or a wrapper, from the outside in; None if there is none.
+
+    What lies below the contextual layer is not ours, and may have another of the same name.
+    """
+    while not hasattr(env, name):
+        if hasattr(env, "context_space") or not isinstance(env, gymnasium.Wrapper):
+            return None
         env = env.env
-    return env
+    return getattr(env, name)
 
 
 def _attribute(env: Env, name: str) -> Any:

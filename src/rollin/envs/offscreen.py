@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 
-from rollin.errors import RollinError
-
 VARIABLE = "MUJOCO_GL"
 BACKENDS = {  # and the Debian packages that bring what they need
     "egl": "libegl1 libgl1-mesa-dri",
@@ -18,18 +16,21 @@ SECONDS = 60.0  # after which a renderer is taken to hang
 PROBE = "from mujoco.{0} import GLContext; c = GLContext(16, 16); c.make_current(); c.free()"
 
 
-def choose_renderer() -> None:
-    """Set MUJOCO_GL to EGL, else to OSMesa, unless it is set or the system has its own way."""
+def choose_renderer() -> str:
+    """Set MUJOCO_GL to EGL, else to OSMesa, unless it is set or the system has its own way.
+
+    Returns what to do if drawing fails in the end: a display, or another renderer, may still do.
+    """
     if os.environ.get(VARIABLE) or sys.platform != "linux":
-        return
+        return ""
     for name in BACKENDS:
         if can_draw(name):
             os.environ[VARIABLE] = name
-            return
+            return ""
     egl, osmesa = BACKENDS.values()
-    raise RollinError(
-        "MuJoCo cannot draw on this machine, neither by EGL nor by OSMesa: install one of them, "
-        f"on Debian and Ubuntu with apt install {egl}, or apt install {osmesa}."
+    return (
+        " MuJoCo can draw here neither by EGL nor by OSMesa: install one of them, on Debian and "
+        f"Ubuntu with apt install {egl}, or apt install {osmesa}."
     )
 
 

@@ -37,7 +37,7 @@ TASKS = {
             "initial_temperature": 0.1,
         },
     ),
-    # the paper's: Δ = 1/24 and R of the environment itself, the rest of the appendix's tables
+    # Δ and R are the environments' own, all else is the paper's table, the default of a run
     "antmaze-umaze": Task("rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT),
     **{
         name: Task(f"rollin.envs.velocity:{name}", ROBOT)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rollin.envs.picture import FLOOR, STONE
+
 PATH = ((0.0, 0.0), (8.0, 0.0), (8.0, 8.0), (0.0, 8.0))  # corners of the curriculum, 24 m
 LOW, HIGH = -2.0, 10.0  # outer walls, on both axes
 WALL = (-2.0, 6.0, 2.0, 6.0)  # the block between the arms: x from, to, y from, to
@@ -24,10 +26,9 @@ def draw_maze(axes: Any, goal: ArrayLike, visited: Sequence[NDArray[Any]]) -> No
 
     Places of an episode are dots that darken with time.
     """
-    outside = {"color": "#52525b", "lw": 0, "zorder": 0}
-    axes.set_facecolor(outside["color"])
-    axes.fill_between([LOW, HIGH], LOW, HIGH, color="#f4f4f5", lw=0, zorder=0)
-    axes.fill_between(WALL[:2], WALL[2], WALL[3], **outside)
+    axes.set_facecolor(STONE)
+    axes.fill_between([LOW, HIGH], LOW, HIGH, color=FLOOR, lw=0, zorder=0)
+    axes.fill_between(WALL[:2], WALL[2], WALL[3], color=STONE, lw=0, zorder=0)
     axes.plot(*np.transpose(PATH), ":", color="#059669", lw=1.5, zorder=1)
     for places in visited:
         x, y = np.asarray(places).T

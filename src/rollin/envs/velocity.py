@@ -24,7 +24,7 @@ from rollin.errors import RollinError
 
 BAND = 0.1  # width of the band of velocities, in κ
 FIRST = 0.1  # κ of the first context
-DIGITS = 9  # to which the edges of bands are rounded
+DIGITS = 6  # to which the edges of bands are rounded: what float32 keeps
 HORIZON = 1000
 SMOOTH = 50  # steps of the running mean in pictures: a gait's velocity swings
 
@@ -147,7 +147,7 @@ class Velocity(ContextualEnv):
         observation, _, terminated, _, parts = self.robot.step(action)
         info: dict[str, Any] = {**parts}
         velocity, cost = float(info["x_velocity"]), -float(info["reward_ctrl"])
-        low, high = self._band
+        low, high = self._band  # kept since the reset: compute_reward costs five times as much
         healthy = self.constants.high if low <= velocity < high else self.constants.low
         reward = float(info["reward_forward"]) + healthy - cost
         self._steps += 1
@@ -185,11 +185,12 @@ class Velocity(ContextualEnv):
         low, high = self.band(context)
         axes.axhspan(low, high, color="#059669", alpha=0.2, lw=0)
         for episode in outcomes:
-            velocity = np.asarray(episode)[1:, 0]  # nothing moves before the first step
-            axes.plot(velocity, color="#7c3aed", lw=0.4, alpha=0.35)
+            velocity = np.asarray(episode)[1:, 0]  # the first outcome is that of the reset
+            steps = np.arange(len(velocity)) + 1
+            axes.plot(steps, velocity, color="#7c3aed", lw=0.4, alpha=0.35)
             width = min(SMOOTH, max(len(velocity) // 4, 1))
             mean = np.convolve(velocity, np.full(width, 1 / width), "valid")
-            axes.plot(np.arange(len(mean)) + (width - 1) / 2, mean, color="#7c3aed", lw=1.2)
+            axes.plot(steps[: len(mean)] + (width - 1) / 2, mean, color="#7c3aed", lw=1.2)
         longest = max(len(episode) for episode in outcomes) - 1
         axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, longest))
 

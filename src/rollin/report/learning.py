@@ -17,22 +17,29 @@ from numpy.typing import NDArray
 from rollin.deep.options import RollinOptions
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.paper.robots import published_for
+from rollin.paper.robots import FREE, VARIED, parts_of, published_for
 from rollin.report.statistics import summarise
-from rollin.report.style import beta_colour
+from rollin.report.style import BASELINE, BETA_COLOURS
 from rollin.runs.figures import means_at
 from rollin.runs.rollin import EPISODE_COLUMNS
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
 
-COLOURS = {"scratch": "#111827", "fresh": "#a16207"}
-STYLES = ("-", "--", ":", "-.")
+COLOURS = {"scratch": "#111827", "baseline": BASELINE}
+SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
+"""For β that have no colour of their own, and for the ablation."""
+STYLES = (
+    "-",
+    "--",
+    ":",
+    "-.",
+    (0, (5, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+    (0, (8, 3)),
+    (0, (3, 1, 1, 3)),
+)
 TITLES = {"kappa": "κ", "return": "return", "x_velocity": "x-velocity (m/s)"}
 BEYOND = 1.05  # of the last step: how far ahead a published value is still shown
-UNSEEN = ("seed", "steps", "learner", "log_every", "eval_episodes", "keep_replay", "threads")
-"""Options that do not make another condition."""
-WORDED = ("method", "beta", "sampling", "relabel", "go_explore")
-"""Options that a label has words for."""
 
 Array = NDArray[np.float64]
 
@@ -97,6 +104,9 @@ def setting_of(spec: RunSpec[RollinConfig]) -> str:
     words = ["geometric"] * (options.sampling == "geometric")
     words += ["relabelling"] * options.relabel
     words += [f"noise {options.go_explore:g}"] * (options.go_explore > 0)
+    parts = parts_of(spec)
+    if parts is not None:
+        words.append(f"Δ = 1/{parts}" if parts else f"Δ = {spec.config.delta:.4g}")
     defaults = TASKS[spec.task].defaults if spec.task in TASKS else {}
     return ", ".join(words + _differences(spec.config, rollin_config(**defaults)))
 
@@ -108,9 +118,10 @@ def _differences(one: Any, other: Any) -> list[str]:
         mine, own = getattr(one, field.name), getattr(other, field.name)
         if is_dataclass(mine):
             found += _differences(mine, own)
-        elif mine != own and field.name not in (*UNSEEN, *WORDED):
-            shown = f"{mine:.4g}" if isinstance(mine, float) else str(mine)
-            found.append(f"{'Δ' if field.name == 'delta' else field.name} {shown}")
+        elif mine != own and field.name not in (*FREE, *VARIED, "delta"):
+            shown = f"{mine:.4g}" if isinstance(mine, float) else mine
+            shown = " ".join(map(str, mine)) if isinstance(mine, tuple) else shown
+            found.append(f"{field.name} {shown}")
     return found
 
 
@@ -118,11 +129,11 @@ def _differences(one: Any, other: Any) -> list[str]:
 
 
 def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
-    """All curves, by task and condition."""
+    """All curves, by task and condition; of two runs of one seed the longer one counts."""
+    curves = one_per_seed(curves)
     tasks = list(dict.fromkeys(curve.spec.task for curve in curves))
     names = list(dict.fromkeys(name for curve in curves for name in curve.values))
-    settings = list(dict.fromkeys(setting_of(curve.spec) for curve in curves))
-    styles = {setting: STYLES[i % len(STYLES)] for i, setting in enumerate(settings)}
+    looks = looks_of(curves)
     figure = Figure(figsize=(3.5 * len(names), 2.7 * len(tasks) + 0.5), layout="constrained")
     axes = figure.subplots(len(tasks), len(names), squeeze=False)
     shown: dict[str, Any] = {}
@@ -132,14 +143,47 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
         for text in dict.fromkeys(curve.label for curve in here):
             counts.setdefault(text, set()).add(sum(curve.label == text for curve in here))
         for ax, name in zip(row, names, strict=True):
-            lines = _draw(ax, name, [curve for curve in here if name in curve.values], styles)
+            lines = _draw(ax, name, [curve for curve in here if name in curve.values], looks)
             shown = {**lines, **shown}
             ax.set_title(f"{task}: {TITLES.get(name, name.replace('_', ' '))}")
-    texts = [text if text == "published" else f"{text} ({_seeds(counts[text])})" for text in shown]
-    columns = 4 if max(map(len, texts), default=0) < 30 else 2
-    handles = list(shown.values())
-    figure.legend(handles, texts, fontsize=8, loc="outside lower center", ncols=columns)
+            ax.set_visible(bool(lines))
+    handles = {f"{text} ({_seeds(counts[text])})": shown[text] for text in looks if text in shown}
+    handles |= {"published": shown["published"]} if "published" in shown else {}
+    columns = 4 if max(map(len, handles), default=0) < 30 else 2
+    place = "outside lower center"
+    figure.legend(list(handles.values()), list(handles), fontsize=8, loc=place, ncols=columns)
     return figure
+
+
+def one_per_seed(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
+    """The longest curve of every task, condition and seed."""
+    longest: dict[tuple[str, str, int], LearningCurve] = {}
+    for curve in curves:
+        key = (curve.spec.task, curve.label, curve.spec.config.seed)
+        if key not in longest or curve.steps[-1] > longest[key].steps[-1]:
+            longest[key] = curve
+    return list(longest.values())
+
+
+def looks_of(curves: Sequence[LearningCurve]) -> dict[str, dict[str, Any]]:
+    """Colour by method and line by setting, so that no two labels look alike."""
+    methods = dict.fromkeys(method_of(curve.options) for curve in curves)
+    spare = iter(SPARE * len(methods))
+    colours = dict(COLOURS)
+    for curve in curves:
+        options, method = curve.options, method_of(curve.options)
+        known = BETA_COLOURS.get(round(options.beta, 4)) if options.method == "rollin" else None
+        if method not in colours:
+            colours[method] = known or next(spare)
+    settings = list(dict.fromkeys(setting_of(curve.spec) for curve in curves))
+    styles = {setting: STYLES[i % len(STYLES)] for i, setting in enumerate(settings)}
+    return {
+        curve.label: {
+            "color": colours[method_of(curve.options)],
+            "linestyle": styles[setting_of(curve.spec)],
+        }
+        for curve in curves
+    }
 
 
 def _seeds(counts: set[int]) -> str:
@@ -148,31 +192,26 @@ def _seeds(counts: set[int]) -> str:
 
 
 def _draw(
-    ax: Axes, name: str, curves: Sequence[LearningCurve], styles: dict[str, str]
+    ax: Axes, name: str, curves: Sequence[LearningCurve], looks: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """One panel; returns its lines by label."""
     lines: dict[str, Any] = {}
     for text in dict.fromkeys(curve.label for curve in curves):
         same = [curve for curve in curves if curve.label == text]
-        first = same[0]
-        if name == "kappa" and first.options.method == "scratch":
+        if name == "kappa" and same[0].options.method == "scratch":
             continue  # it stands at the last context by definition
-        colour = COLOURS.get(first.options.method) or beta_colour(first.options.rolls_in)
         steps, mean, error = _over_seeds(same, name)
         if not len(steps):
             continue  # one seed has not come as far as where another was first logged
+        colour = looks[text]["color"]
         marker = "o" if len(steps) == 1 else ""
-        style = styles[setting_of(first.spec)]
-        (lines[text],) = ax.plot(steps, mean, style, color=colour, marker=marker, ms=3)
+        (lines[text],) = ax.plot(steps, mean, marker=marker, ms=3, **looks[text])
         ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
-        for step, figures in published_for(first.spec).items():
+        for step, figures in published_for(same[0].spec).items():
             found = figures.get(name if name == "kappa" else f"{name}_mean_last")
             if found is not None and step <= BEYOND * steps[-1]:
                 dot = ax.errorbar(step, found.mean, found.error, fmt="D", ms=4, color=colour)
                 lines.setdefault("published", dot)
-    if not lines:
-        ax.set_axis_off()
-        return {}
     ax.set_xlabel("environment steps")
     ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
     ax.set_xlim(left=0)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rollin.paper import four_rooms
-from rollin.paper.four_rooms import Cell, Published
+from rollin.paper.four_rooms import Cell
+from rollin.paper.published import Published
 from rollin.report.collect import RunRecord
 from rollin.report.statistics import Summary, outcomes, summarise
 from rollin.runs.files import write_atomically

@@ -308,7 +308,7 @@ class RollinRun(Driver[RollinConfig]):
         policy = save(trained_policy(self.state))
         write_atomically(self.directory.path / "policy.safetensors", policy)
         current, final = self._evaluated  # of the last row, which is of the last step
-        ended = read_metrics(self.episodes.path) or {name: [] for name in self.episodes.columns}
+        ended = read_metrics(self.episodes.path)
         told = (self.step, progress, ended, self.env.measures, config.last)
         self.directory.write_result(
             {

@@ -195,7 +195,8 @@ class RollinConfig:
     eval_episodes: int = 5
     """Deterministic episodes per evaluation, on the current and on the last context."""
     last: int = 50_000
-    """Steps at the end of the run over which κ and returns are averaged in result.json."""
+    """Steps over which κ, returns and measures are averaged: at the end and at every half a million
+    steps in result.json, and at every point of rollin plot."""
     keep_replay: bool = False
     """Whether the file of all transitions stays when the run has finished."""
     sac: SACConfig = field(default_factory=SACConfig)
