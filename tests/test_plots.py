@@ -160,6 +160,7 @@ def test_other_options_are_other_lines():
         "ROLLIN β = 0.1, geometric (1 seed)",
     ]
     assert len({line.get_linestyle() for line in axes[0].lines}) == 4
+    assert axes[0].lines[0].get_linestyle() == "-"
     both = learning_figure([curve(), curve(seed=1), maze[0], maze[4], curve(beta=0.2)])
     assert texts(both)[0] == "ROLLIN β = 0.1 (1 – 2 seeds)"
 

@@ -132,7 +132,8 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
     """All curves, by task and condition; of two runs of one seed the longer one counts."""
     curves = one_per_seed(curves)
     tasks = list(dict.fromkeys(curve.spec.task for curve in curves))
-    names = list(dict.fromkeys(name for curve in curves for name in curve.values))
+    measures = dict.fromkeys(name for curve in curves for name in curve.values)
+    names = ["kappa", *(name for name in measures if name not in ("kappa", "return")), "return"]
     looks = looks_of(curves)
     figure = Figure(figsize=(3.5 * len(names), 2.7 * len(tasks) + 0.5), layout="constrained")
     axes = figure.subplots(len(tasks), len(names), squeeze=False)
@@ -175,7 +176,7 @@ def looks_of(curves: Sequence[LearningCurve]) -> dict[str, dict[str, Any]]:
         known = BETA_COLOURS.get(round(options.beta, 4)) if options.method == "rollin" else None
         if method not in colours:
             colours[method] = known or next(spare)
-    settings = list(dict.fromkeys(setting_of(curve.spec) for curve in curves))
+    settings = list(dict.fromkeys(["", *(setting_of(curve.spec) for curve in curves)]))
     styles = {setting: STYLES[i % len(STYLES)] for i, setting in enumerate(settings)}
     return {
         curve.label: {
