@@ -118,8 +118,9 @@ class Velocity(ContextualEnv):
             if robot not in ("ant", "humanoid"):
                 raise RollinError(f"contact_forces: only the ant and the humanoid, not {robot}.")
             options["include_cfrc_ext_in_observation"] = contact_forces
-        picture = {"width": at_least(1, "width", width), "height": at_least(1, "height", height)}
-        self.robot = self.constants.make(render_mode=render_mode, **picture, **options)
+        options |= {"width": at_least(1, "width", width), "height": at_least(1, "height", height)}
+        # the camera that runs with the robot: a free one would lose sight of it
+        self.robot = self.constants.make(render_mode=render_mode, camera_name="track", **options)
         self.render_mode, self.metadata = render_mode, self.robot.metadata
         self.context_space = spaces.Box(0.0, 1.0, (1,), np.float64)
         self.observation_space = spaces.Dict(
