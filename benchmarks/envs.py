@@ -28,12 +28,6 @@ ROBOTS = ("antmaze-umaze", "walker", "hopper", "humanoid", "ant")
 ALLOWED, SHARE = 60.0, 0.1  # µs on top of the bare step, and share of it
 
 
-def simulator(env: ContextEnv) -> Any:
-    """The MujocoEnv inside."""
-    own: Any = env.env.unwrapped
-    return own.ant if hasattr(own, "ant") else own.robot
-
-
 def step(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -> float:
     """µs of a step as training takes it."""
     env.reset(context, 0)
@@ -49,7 +43,8 @@ def step(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -
 
 def bare(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -> float:
     """µs of the simulator alone, over the same states."""
-    inner = simulator(env)
+    task: Any = env.env.unwrapped
+    inner = task.robot
     model, data, frames = inner.model, inner.data, inner.frame_skip
     scaled = [env.actions.scale(action) for action in actions]
     env.reset(context, 0)
@@ -61,7 +56,7 @@ def bare(env: ContextEnv, actions: NDArray[np.float32], context: NDArray[Any]) -
         spent += time.perf_counter() - begin
         steps += 1
         fallen = not getattr(inner, "is_healthy", True)
-        if fallen or steps == env.env.unwrapped.horizon:  # pyright: ignore
+        if fallen or steps == task.horizon:
             env.reset(context, 0)
             steps = 0
     return 1e6 * spent / len(actions)

@@ -16,9 +16,9 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 from numpy.typing import NDArray
 
-from rollin.checks import at_least
 from rollin.curriculum import Curriculum
-from rollin.envs.contextual import ContextualEnv, context_of
+from rollin.envs.contextual import context_of
+from rollin.envs.robot import RobotEnv, picture_size
 from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, draw_maze, goal_reward
 
 CELL = 4.0  # metres
@@ -38,7 +38,7 @@ HORIZON = 500
 R, DELTA = 200.0, 1 / 24
 CAMERA = {"lookat": np.array([4.0, 4.0, 0.0]), "distance": 18.0, "elevation": -90, "azimuth": 90}
 
-LOOKS = {  # a quiet floor, without mirror images, which cost half of the drawing
+LOOKS = {  # a quiet floor, without mirror images
     "asset/texture[@name='texplane']": {"rgb1": ".62 .62 .64", "rgb2": ".55 .55 .57"},
     "asset/material[@name='MatPlane']": {"reflectance": "0", "specular": "0", "shininess": "0"},
 }
@@ -146,7 +146,7 @@ class MazeAnt(MujocoEnv):
         self.model.site_pos[self._goal, :2] = place
 
 
-class AntUmaze(ContextualEnv):
+class AntUmaze(RobotEnv):
     """Observation the ant's 29 numbers, x and y first; context the goal; outcome (x, y).
 
     Reward exp(-5 D) within D = 0.5 m of the goal. Episodes end by time alone, also when the ant
@@ -160,18 +160,9 @@ class AntUmaze(ContextualEnv):
         width: int = 480,
         height: int = 480,
     ) -> None:
-        self.horizon = at_least(1, "horizon", horizon)
-        size = at_least(1, "width", width), at_least(1, "height", height)
-        self.ant = MazeAnt(render_mode, *size)
-        self.render_mode, self.metadata = render_mode, self.ant.metadata
-        self.context_space = spaces.Box(LOW, HIGH, (2,), np.float64)
-        self.observation_space = spaces.Dict(
-            observation=self.ant.observation_space, context=self.context_space
-        )
-        self.action_space = self.ant.action_space
-        self.curriculum = Curriculum.along(PATH, DELTA, R)
-        self.context: Array = np.array(PATH[-1])
-        self._steps = 0
+        self.ant = MazeAnt(render_mode, **picture_size(width, height))
+        places = spaces.Box(LOW, HIGH, (2,), np.float64)
+        super().__init__(self.ant, horizon, places, Curriculum.along(PATH, DELTA, R))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -189,9 +180,7 @@ class AntUmaze(ContextualEnv):
         observation = self.ant.act(action)
         place = observation[:2].copy()
         reward = float(goal_reward(place, self.context))
-        self._steps += 1
-        over = self._steps >= self.horizon
-        return self._observed(observation), reward, False, over, {"outcome": place}
+        return self._observed(observation), reward, False, self._over(), {"outcome": place}
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:
         """exp(-5 D) within 0.5 m of the goal, else 0."""
@@ -200,14 +189,3 @@ class AntUmaze(ContextualEnv):
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
         """The maze from above, with the path, the goal and where episodes went."""
         draw_maze(axes, context, outcomes)
-
-    def _observed(self, observation: Array) -> dict[str, Array]:
-        return {"observation": observation, "context": self.context.copy()}
-
-    def render(self) -> Any:
-        """The maze from above, with the goal as a disc."""
-        return self.ant.render()
-
-    def close(self) -> None:
-        """Close the window and the renderer."""
-        self.ant.close()

@@ -17,9 +17,10 @@ from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.advance import ReturnThreshold
-from rollin.checks import at_least, did_you_mean
+from rollin.checks import did_you_mean
 from rollin.curriculum import Curriculum
-from rollin.envs.contextual import ContextualEnv, context_of
+from rollin.envs.contextual import context_of
+from rollin.envs.robot import RobotEnv, picture_size
 from rollin.errors import RollinError
 
 BAND = 0.1  # width of the band of velocities, in κ
@@ -85,7 +86,7 @@ ROBOTS = {
 }  # fmt: skip
 
 
-class Velocity(ContextualEnv):
+class Velocity(RobotEnv):
     """A robot that is to run at some x-velocity; context (κ), outcome (x-velocity, control cost).
 
     Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
@@ -111,26 +112,18 @@ class Velocity(ContextualEnv):
                 f"{did_you_mean(str(robot), ROBOTS)}"
             )
         self.constants = ROBOTS[robot]
-        self.horizon = at_least(1, "horizon", horizon)
         self.forward = self.constants.forward if forward is None else forward
         options: dict[str, Any] = {"forward_reward_weight": self.forward}
         if contact_forces is not None:
             if robot not in ("ant", "humanoid"):
                 raise RollinError(f"contact_forces: only the ant and the humanoid, not {robot}.")
             options["include_cfrc_ext_in_observation"] = contact_forces
-        options |= {"width": at_least(1, "width", width), "height": at_least(1, "height", height)}
         # the camera that runs with the robot: a free one would lose sight of it
-        self.robot = self.constants.make(render_mode=render_mode, camera_name="track", **options)
-        self.render_mode, self.metadata = render_mode, self.robot.metadata
-        self.context_space = spaces.Box(0.0, 1.0, (1,), np.float64)
-        self.observation_space = spaces.Dict(
-            observation=self.robot.observation_space, context=self.context_space
-        )
-        self.action_space = self.robot.action_space
-        self.curriculum = self.constants.curriculum
-        self.context: Array = self.curriculum.contexts[-1]
+        options |= {"camera_name": "track", **picture_size(width, height)}
+        made = self.constants.make(render_mode=render_mode, **options)
+        kappas = spaces.Box(0.0, 1.0, (1,), np.float64)
+        super().__init__(made, horizon, kappas, self.constants.curriculum)
         self._band = self.band(self.context)
-        self._steps = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -148,13 +141,12 @@ class Velocity(ContextualEnv):
         observation, _, terminated, _, parts = self.robot.step(action)
         info: dict[str, Any] = {**parts}
         velocity, cost = float(info["x_velocity"]), -float(info["reward_ctrl"])
-        low, high = self._band  # kept since the reset: compute_reward costs five times as much
+        low, high = self._band  # kept since the reset, for speed
         healthy = self.constants.high if low <= velocity < high else self.constants.low
         reward = float(info["reward_forward"]) + healthy - cost
-        self._steps += 1
         info["reward_survive"] = healthy
         info["outcome"] = np.array((velocity, cost))
-        return self._observed(observation), reward, terminated, self._steps >= self.horizon, info
+        return self._observed(observation), reward, terminated, self._over(), info
 
     def band(self, context: ArrayLike) -> tuple[Array, Array]:
         """The velocities [low, high) that contexts (…, 1) ask for, in metres a second.
@@ -198,17 +190,6 @@ class Velocity(ContextualEnv):
     def _inside(self, velocity: Array, context: ArrayLike) -> Array:
         low, high = self.band(context)
         return (velocity >= low) & (velocity < high)
-
-    def _observed(self, observation: Array) -> dict[str, Array]:
-        return {"observation": observation, "context": self.context.copy()}
-
-    def render(self) -> Any:
-        """As the robot does."""
-        return self.robot.render()
-
-    def close(self) -> None:
-        """Close the robot's window and renderer."""
-        self.robot.close()
 
 
 walker = partial(Velocity, "walker")
