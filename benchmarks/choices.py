@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rollin.paper.four_rooms import Cell
+from rollin.paper.four_rooms import cell
 from rollin.runs.backend import Job, Report, run_jobs
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.spec import RunSpec
@@ -39,7 +39,7 @@ def jobs(out: Path, seeds: int) -> list[Job]:
         for beta in (0.0, 0.75):
             # without noise all seeds are the same run
             for seed in range(1 if setting == "exact gradient" else seeds):
-                spec = Cell(REWARD, ALPHA, beta).spec(seed)
+                spec = cell(REWARD, ALPHA, beta).spec(seed)
                 spec = RunSpec(spec.task, replace(spec.config, **changes))
                 name = f"{setting}, β = {beta:g}, seed {seed}"
                 found.append(Job(name, spec, out / spec.hash))

@@ -8,7 +8,7 @@ import pytest
 
 from rollin.errors import RollinError
 from rollin.paper import four_rooms
-from rollin.paper.four_rooms import PROGRESS, RETURN, Cell
+from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, cell
 from rollin.report.collect import collect, read_runs_csv, write_runs_csv
 from rollin.report.html import verdict, write_report
 from rollin.report.statistics import outcomes, summarise
@@ -50,8 +50,8 @@ def runs(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
     for beta in (0.0, 0.75):
         for seed in (0, 1):
-            cell = Cell("easy", 0.001, beta)
-            run(cell.spec(seed, steps=600), out / cell.name / f"seed={seed}", "rollin test")
+            one = cell("easy", 0.001, beta)
+            run(one.spec(seed, 600 / STEPS), out / one.name / f"seed={seed}", "rollin test")
     return out
 
 
@@ -100,7 +100,7 @@ def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
     from rollin.cli._progress import SweepProgress
     from rollin.runs.backend import Job, Report
 
-    job = Job("a", Cell("easy", 0.001, 0.0).spec(0, steps=1000), Path("a"))
+    job = Job("a", cell("easy", 0.001, 0.0).spec(0, 1000 / STEPS), Path("a"))
     progress = SweepProgress(2, 0, make_console())
     progress.began -= 10
     status = {"steps": 1000, "k": 0, "K": 16, "success": 0.0, "steps_per_second": 1.0,

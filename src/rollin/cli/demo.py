@@ -9,7 +9,7 @@ from rollin.checks import at_least
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.cli.report import make_report
-from rollin.paper.four_rooms import Cell
+from rollin.paper.four_rooms import STEPS, cell
 from rollin.report.collect import collect
 from rollin.report.tables import group_runs
 from rollin.runs.backend import Job
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str]) -> int:
         soft_wrap=True,
     )
     jobs = [
-        Job(f"β={cell.beta:g} seed={seed}", cell.spec(seed, options.steps),
-            options.out / cell.name / f"seed={seed}")
+        Job(f"β={found.labels['beta']} seed={seed}", found.spec(seed, options.steps / STEPS),
+            options.out / found.name / f"seed={seed}")
         for seed in range(options.seeds)
-        for cell in (Cell(REWARD, ALPHA, 0.0), Cell(REWARD, ALPHA, 0.75))
+        for found in (cell(REWARD, ALPHA, 0.0), cell(REWARD, ALPHA, 0.75))
     ]  # fmt: skip
     command = typed_command("demo", arguments)
     if not run_sweep("demo", options.out, jobs, options.jobs, command, console):

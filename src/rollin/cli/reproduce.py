@@ -52,7 +52,11 @@ def main(arguments: Sequence[str]) -> int:
 def run_four_rooms(out: Path, seeds: int, steps: int, workers: int, command: str) -> int:
     """Run the sweep and write its report; seeds outermost, so that every cell fills evenly."""
     jobs = [
-        Job(f"{cell.name} seed={seed}", cell.spec(seed, steps), out / cell.name / f"seed={seed}")
+        Job(
+            f"{cell.name} seed={seed}",
+            cell.spec(seed, steps / four_rooms.STEPS),
+            out / cell.name / f"seed={seed}",
+        )
         for seed in range(seeds)
         for cell in four_rooms.cells()
     ]
@@ -75,7 +79,7 @@ def terminal_table(table: PaperTable) -> Table:
     for beta in four_rooms.BETAS:
         shown.add_column("baseline" if beta == 0 else f"β={beta:g}", justify="right")
     for (reward, alpha), row in table.rows.items():
-        found = {c.cell.beta: c for c in row}
+        found = {c.ours.beta: c for c in row}
         shown.add_row(
             f"{reward} α={alpha:g}",
             *(

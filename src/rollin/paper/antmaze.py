@@ -4,9 +4,16 @@ Copied from the paper's tables of vanilla goal reaching, relabelling and Go-Expl
 summary, too. Nothing in this file is a number of ours.
 """
 
-from rollin.paper.published import Published, published, rows
+from typing import Any
 
+from rollin.envs.registry import TASKS
+from rollin.paper.cells import Cell, Reading
+from rollin.paper.published import Published, published, rows
+from rollin.runs.spec import rollin_config
+
+TASK = "antmaze-umaze"
 STEP = 3_000_000
+SEEDS = 8
 BETAS = (0.0, 0.1, 0.2, 0.5, 0.75, 0.9)
 
 # setting, exploration noise, sampling, 1/Δ, then one cell for each of BETAS
@@ -49,3 +56,31 @@ PROGRESS: dict[tuple[str, float, str, int, float], Published] = {
     for beta, cell in zip(BETAS, cells, strict=True)
 }
 """κ by setting, exploration noise, sampling, 1/Δ and β (0 is the baseline)."""
+
+
+def cells() -> list[Cell]:
+    """All 180 cells, in the order of the printed tables."""
+    return [_cell(*key) for key in PROGRESS]
+
+
+def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) -> Cell:
+    labels = {
+        "env": TASK,
+        "setting": setting,
+        "noise": f"{noise:g}",
+        "sampling": sampling,
+        "delta": f"1/{parts}",
+        "method": "rollin" if beta else "baseline",
+        "beta": f"{beta:g}",
+    }
+    options: dict[str, Any] = {
+        "method": labels["method"],
+        "beta": beta,
+        "sampling": sampling,
+        "relabel": setting == "relabel",
+        "go_explore": noise,
+        "delta": 1 / parts,
+    }
+    config = rollin_config(**TASKS[TASK].defaults, **options)
+    value = PROGRESS[setting, noise, sampling, parts, beta]
+    return Cell(TASK, labels, config, {Reading("kappa", STEP): value})

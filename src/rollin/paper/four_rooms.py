@@ -4,10 +4,9 @@
 10 seeds at step 50,000). Nothing else in this file is a published number.
 """
 
-from dataclasses import dataclass
-
+from rollin.paper.cells import Cell, Reading
 from rollin.paper.published import Published, published
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.spec import TabularConfig
 
 STEPS = 50_000
 SEEDS = 10
@@ -59,33 +58,25 @@ RETURN: dict[tuple[str, float], dict[float, Published]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, order=True)
-class Cell:
-    """One cell of the tables."""
-
-    reward: str
-    alpha: float
-    beta: float
-
-    @property
-    def name(self) -> str:
-        """Its directory name."""
-        return f"reward={self.reward},alpha={self.alpha:g},beta={self.beta:g}"
-
-    def spec(self, seed: int, steps: int = STEPS) -> RunSpec[TabularConfig]:
-        """The run of one seed."""
-        reward = "hard" if self.reward == "hard" else "easy"
-        config = TabularConfig(
-            reward=reward, alpha=self.alpha, beta=self.beta, seed=seed, steps=steps
-        )
-        return RunSpec("four-rooms", config)
-
-    def published(self) -> tuple[Published, Published]:
-        """Published progress and return."""
-        row = (self.reward, self.alpha)
-        return PROGRESS[row][self.beta], RETURN[row][self.beta]
-
-
 def cells() -> list[Cell]:
     """All 28 cells, in the order of the printed tables."""
-    return [Cell(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]
+    return [cell(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]
+
+
+def cell(reward: str, alpha: float, beta: float) -> Cell:
+    """One cell of the tables."""
+    labels = {
+        "reward": reward,
+        "alpha": f"{alpha:g}",
+        "method": "rollin" if beta else "baseline",
+        "beta": f"{beta:g}",
+    }
+    config = TabularConfig(
+        reward="hard" if reward == "hard" else "easy", alpha=alpha, beta=beta, steps=STEPS
+    )
+    row = (reward, alpha)
+    values = {
+        Reading("kappa", STEPS): PROGRESS[row][beta],
+        Reading("final_return", STEPS): RETURN[row][beta],
+    }
+    return Cell("four-rooms", labels, config, values)

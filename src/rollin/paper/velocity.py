@@ -4,10 +4,15 @@ Copied from the paper: κ at half a million and a million steps, x-velocity and 
 steps before, for all β and from scratch. Nothing in this file is a number of ours.
 """
 
+from rollin.envs.registry import TASKS
+from rollin.paper.cells import Cell, Reading
 from rollin.paper.published import Published, published, rows
+from rollin.runs.spec import rollin_config
 
 BETAS = (0.0, 0.1, 0.2, 0.5, 0.75)
 STEPS = (500_000, 1_000_000)
+SEEDS = 8
+NAMES = ("kappa", "x_velocity_mean_last", "return_mean_last")
 
 Figures = dict[str, Published]
 """By name, as in a run's result.json: kappa, x_velocity_mean_last, return_mean_last."""
@@ -73,3 +78,23 @@ def _figures() -> dict[tuple[str, str, float, int], Figures]:
 
 FIGURES = _figures()
 """Figures by robot, method, β (0 without roll-in) and step."""
+
+
+def cells() -> list[Cell]:
+    """All 24 cells: four robots, from scratch and with five β (0 is the baseline)."""
+    conditions = dict.fromkeys(key[:3] for key in FIGURES)
+    order = {"scratch": 0, "baseline": 1, "rollin": 2}
+    robots = list(dict.fromkeys(robot for robot, *_ in conditions))
+    found = sorted(conditions, key=lambda c: (robots.index(c[0]), order[c[1]], c[2]))
+    return [_cell(*condition) for condition in found]
+
+
+def _cell(robot: str, method: str, beta: float) -> Cell:
+    labels = {"env": robot, "method": method, "beta": f"{beta:g}"}
+    config = rollin_config(**TASKS[robot].defaults, method=method, beta=beta)
+    values = {
+        Reading(name, step): value
+        for step in STEPS
+        for name, value in FIGURES[robot, method, beta, step].items()
+    }
+    return Cell(robot, labels, config, values)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from rollin.deep.options import RollinOptions
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.paper.robots import FREE, VARIED, parts_of, published_for
+from rollin.paper.cells import FREE
+from rollin.paper.robots import VARIED, parts_of, published_for
 from rollin.report.statistics import summarise
 from rollin.report.style import BASELINE, BETA_COLOURS
 from rollin.runs.figures import means_at

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollin.paper import four_rooms
-from rollin.paper.four_rooms import Cell
+from rollin.paper.cells import Cell, Reading
 from rollin.paper.published import Published
 from rollin.report.collect import RunRecord
 from rollin.report.statistics import Summary, outcomes, summarise
@@ -78,7 +78,7 @@ class PaperCell:
     @property
     def is_baseline(self) -> bool:
         """Whether this is the column without roll-in."""
-        return self.cell.beta == 0
+        return self.cell.is_baseline
 
 
 def is_above(ours: float, other: float) -> bool:
@@ -96,7 +96,7 @@ class PaperTable:
 
     def betas(self) -> list[float]:
         """The columns that have runs."""
-        return sorted({c.cell.beta for row in self.rows.values() for c in row})
+        return sorted({c.ours.beta for row in self.rows.values() for c in row})
 
     def warnings(self) -> list[str]:
         """Where the runs differ from the paper's protocol."""
@@ -119,7 +119,7 @@ class PaperTable:
 
     def baseline(self, cell: PaperCell) -> PaperCell | None:
         """The cell without roll-in of the same row."""
-        row = self.rows[cell.cell.reward, cell.cell.alpha]
+        row = next(row for row in self.rows.values() if cell in row)
         return next((c for c in row if c.is_baseline), None)
 
     def beats_baseline(self, cell: PaperCell, quantity: str) -> bool:
@@ -135,21 +135,24 @@ def paper_table(records: list[RunRecord]) -> PaperTable | None:
     steps = {r.config.steps for r in records}
     if len(steps) != 1 or not all(_is_default(r) for r in records):
         return None
-    known = set(four_rooms.cells())
+    known = {cell.name: cell for cell in four_rooms.cells()}
     rows: dict[tuple[str, float], list[PaperCell]] = {}
     sizes = []
-    by_cell: dict[Cell, list[RunRecord]] = {}
+    by_cell: dict[str, list[RunRecord]] = {}
     for record in records:
-        cell = Cell(record.config.reward, record.config.alpha, record.config.beta)
-        if cell not in known:
+        name = next((c.name for c in known.values() if c.scale_of(record.spec)), None)
+        if name is None:
             return None
-        by_cell.setdefault(cell, []).append(record)
-    for cell in four_rooms.cells():
-        if cell in by_cell:
-            runs = sorted(by_cell[cell], key=lambda r: r.config.seed)
-            progress, final_return = cell.published()
-            group = make_group(cell.name, runs)
-            rows.setdefault((cell.reward, cell.alpha), []).append(
+        by_cell.setdefault(name, []).append(record)
+    for name, cell in known.items():
+        if name in by_cell:
+            runs = sorted(by_cell[name], key=lambda r: r.config.seed)
+            progress, final_return = (
+                cell.published[Reading(figure, four_rooms.STEPS)]
+                for figure in ("kappa", "final_return")
+            )
+            group = make_group(name, runs)
+            rows.setdefault((runs[0].config.reward, runs[0].config.alpha), []).append(
                 PaperCell(cell, progress, final_return, group)
             )
             sizes.append(len(runs))
@@ -182,7 +185,8 @@ def write_table_csv(path: Path, table: PaperTable) -> None:
         for c in row:
             ours = c.ours
             writer.writerow(
-                [c.cell.reward, c.cell.alpha, c.cell.beta, ours.progress.n,
+                [ours.records[0].config.reward, ours.records[0].config.alpha, ours.beta,
+                 ours.progress.n,
                  c.progress.printed_mean, c.progress.printed_error,
                  f"{ours.progress.mean:.4f}", f"{ours.progress.error:.4f}",
                  " ".join(str(r.k) for r in ours.records),
