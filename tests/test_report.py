@@ -1,4 +1,4 @@
-"""Reports: statistics by hand, tables of the paper, a self-contained page."""
+"""Reports: tables of the paper, a self-contained page."""
 
 import re
 from html.parser import HTMLParser
@@ -11,20 +11,8 @@ from rollin.paper import four_rooms
 from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, cell
 from rollin.report.collect import collect, read_runs_csv, write_runs_csv
 from rollin.report.html import verdict, write_report
-from rollin.report.statistics import outcomes, summarise
 from rollin.report.tables import group_runs, paper_table
 from rollin.runs.driver import run
-
-
-def test_mean_and_standard_error_by_hand() -> None:
-    found = summarise([1.0, 2.0, 3.0, 6.0])
-    assert found.mean == 3
-    assert found.error == pytest.approx(np.sqrt(14 / 3) / 2)
-    assert summarise([4.0]) == (4.0, 0.0, 1)
-
-
-def test_outcomes_are_counted_best_first() -> None:
-    assert outcomes([13, 16, 13, 13, 9]) == "16, 13×3, 9"
 
 
 def test_published_tables_are_complete_and_agree_with_the_main_one() -> None:

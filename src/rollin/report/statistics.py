@@ -1,9 +1,20 @@
-"""Statistics over seeds."""
+"""Statistics over seeds.
+
+Interquartile mean, stratified bootstrap and probability of improvement are those of Agarwal et al.,
+"Deep reinforcement learning at the edge of the statistical precipice", NeurIPS 2021.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
+
+from rollin.errors import RollinError
+
+Strata = Sequence[Sequence[float]]
+"""The seeds' values of every cell (a task or a condition); cells may differ in number of seeds."""
 
 
 class Summary(NamedTuple):
@@ -12,6 +23,14 @@ class Summary(NamedTuple):
     mean: float
     error: float
     n: int
+
+
+class Interval(NamedTuple):
+    """A statistic and its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -28,3 +47,153 @@ def outcomes(ks: Iterable[int]) -> str:
     """Per-seed outcomes in short: how often each last context was reached, best first."""
     counts = sorted(Counter(ks).items(), reverse=True)
     return ", ".join(f"{k}×{count}" if count > 1 else str(k) for k, count in counts)
+
+
+def iqm(values: Sequence[float]) -> float:
+    """Interquartile mean: the mean of what is left without the ⌊n/4⌋ lowest and highest values.
+
+    For several cells take the values of all of them together (Agarwal et al.).
+    """
+    return float(_middle_mean(_cells([values])[0]))
+
+
+def iqm_interval(
+    strata: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """Interquartile mean of all values together, with a stratified bootstrap interval.
+
+    Every resample draws each cell's seeds anew, with replacement, from that cell; the interval ends
+    at the (1 ± level)/2 quantiles of the resamples' statistics (percentile method, Agarwal et al.).
+    With few seeds it is too narrow; one seed in a cell adds no width at all.
+    """
+    return _bootstrap(_middle_mean, strata, level, resamples, seed)
+
+
+def mean_interval(
+    strata: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """Mean of all values together, with the interval of `iqm_interval`.
+
+    It is the mean of the cells' means (Agarwal et al.) where all have the same number of seeds.
+    """
+    return _bootstrap(_mean, strata, level, resamples, seed)
+
+
+def probability_of_improvement(ours: Strata, other: Strata) -> float:
+    """How likely a seed of ours beats one of the other: P(X > Y) + ½ P(X = Y), mean over cells.
+
+    X and Y are drawn uniformly from the seeds of a cell of ours and of the same cell of the other,
+    so that a cell's share is Mann and Whitney's U / (n m) (Agarwal et al.).
+    """
+    return float(np.mean([_wins(x, y).mean() for x, y in _pairs(ours, other)]))
+
+
+def improvement_interval(
+    ours: Strata, other: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """Probability of improvement with a stratified bootstrap interval, as for `iqm_interval`.
+
+    The seeds of the two sides are drawn independently of each other.
+    """
+    pairs = _pairs(ours, other)
+    _check(level, resamples)
+    rng = np.random.default_rng(seed)
+    drawn = np.zeros(resamples)
+    for x, y in pairs:
+        wins = _wins(x, y)
+        # How often each seed was drawn says it all, and spares an array of resamples × n × m.
+        first, second = (
+            rng.multinomial(c.size, np.full(c.size, 1 / c.size), resamples) for c in (x, y)
+        )
+        drawn += ((first @ wins) * second).sum(1) / wins.size
+    return _interval(probability_of_improvement(ours, other), drawn / len(pairs), level)
+
+
+def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
+    """Fisher's exact test of equal success rates: the two-sided p-value.
+
+    Given the margins, the sum of the hypergeometric probabilities of all tables that are not more
+    probable than the one seen (Irwin's rule, SciPy's and R's too).
+    """
+    if not (0 <= successes <= n and 0 <= other_successes <= other_n):
+        raise RollinError(
+            f"An exact test needs successes between 0 and the number of seeds: "
+            f"{successes} of {n} and {other_successes} of {other_n} came."
+        )
+    total = successes + other_successes
+
+    def ways(k: int) -> int:
+        # Whole numbers: tables of equal probability compare equal, impossible ones have 0 ways.
+        return math.comb(n, k) * math.comb(other_n, total - k)
+
+    tables = map(ways, range(total + 1))
+    seen = ways(successes)
+    return sum(w for w in tables if w <= seen) / math.comb(n + other_n, total)
+
+
+def _cells(strata: Strata) -> list[np.ndarray]:
+    """Every cell as an array, sorted so that no interval depends on the order of the seeds."""
+    cells = [np.sort(np.asarray(values, dtype=float)) for values in strata]
+    if not cells:
+        raise RollinError("Statistics over seeds need at least one cell: none came.")
+    for number, cell in enumerate(cells, 1):
+        if not cell.size:
+            raise RollinError(
+                f"Statistics over seeds need a seed in every cell: cell {number} of {len(cells)} "
+                "is empty."
+            )
+        if not np.isfinite(cell).all():
+            raise RollinError(
+                f"Statistics over seeds need finite values: cell {number} of {len(cells)} has "
+                f"{cell[~np.isfinite(cell)][0]}."
+            )
+    return cells
+
+
+def _pairs(ours: Strata, other: Strata) -> list[tuple[np.ndarray, np.ndarray]]:
+    if len(ours) != len(other):
+        raise RollinError(
+            f"A comparison needs the same cells on both sides: {len(ours)} and {len(other)} came."
+        )
+    return list(zip(_cells(ours), _cells(other), strict=True))
+
+
+def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """For every pair of seeds 1 where x is higher, ½ where they tie, else 0."""
+    return (x[:, None] > y) + 0.5 * (x[:, None] == y)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    return values.mean(-1)
+
+
+def _middle_mean(values: np.ndarray) -> np.ndarray:
+    n = values.shape[-1]
+    return np.sort(values)[..., n // 4 : n - n // 4].mean(-1)
+
+
+def _bootstrap(
+    statistic: Callable[[np.ndarray], np.ndarray],
+    strata: Strata,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> Interval:
+    """A statistic over the last axis, of all values and of each resample within cells."""
+    cells = _cells(strata)
+    _check(level, resamples)
+    rng = np.random.default_rng(seed)
+    drawn = np.hstack([c[rng.integers(c.size, size=(resamples, c.size))] for c in cells])
+    return _interval(float(statistic(np.concatenate(cells))), statistic(drawn), level)
+
+
+def _check(level: float, resamples: int) -> None:
+    if not 0 < level < 1:
+        raise RollinError(f"The level of an interval lies between 0 and 1: {level} came.")
+    if resamples < 1:
+        raise RollinError(f"A bootstrap needs at least one resample: {resamples} came.")
+
+
+def _interval(value: float, drawn: np.ndarray, level: float) -> Interval:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(value, float(low), float(high))
