@@ -181,12 +181,13 @@ def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
         capsys, "reproduce", "four-rooms", "--seeds", 1, "--steps", 10, "--jobs", 2, "--out", out
     )
     assert code == 0
-    assert "κ: published | ours" in text
+    assert "κ at 10 steps: published | ours" in text
     assert len(list(out.rglob("result.json"))) == 28
     page = (out / "report.html").read_text()
     assert "0.562 ± 0.000" in page
-    assert "These runs took 10 gradient steps" in page
-    assert (out / "table.csv").read_text().count("\n") == 29
+    assert "Training shortened to 0.02 % of the paper" in page
+    (table,) = out.glob("table-four-rooms-*.csv")
+    assert table.read_text().count("\n") == 1 + 2 * 28
 
 
 def test_listing_does_not_import_the_compiler(tmp_path) -> None:

@@ -1,89 +1,552 @@
-"""Reports: tables of the paper, a self-contained page."""
+"""Reports: runs matched to the paper's cells, tables, findings, and a self-contained page."""
 
+import csv
+import html
+import io
+import json
 import re
+import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper import four_rooms
+from rollin.paper.cells import Cell
 from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, cell
-from rollin.report.collect import collect, read_runs_csv, write_runs_csv
-from rollin.report.html import verdict, write_report
-from rollin.report.tables import group_runs, paper_table
+from rollin.paper.tables import find_table, tables
+from rollin.report.collect import Collection, collect
+from rollin.report.conditions import conditions
+from rollin.report.exports import escape, table_csv, table_latex
+from rollin.report.findings import agreement, arrivals, improvements
+from rollin.report.grids import grids
+from rollin.report.maps import goal_path
+from rollin.report.page import make_report
+from rollin.report.panels import panels
+from rollin.report.records import TabularRecord
+from rollin.report.results import TableResults, results_of
+from rollin.report.runs_csv import read_runs_csv, write_runs_csv
+from rollin.report.strips import common_axis, strip
+from rollin.report.terminal import terminal_tables
+from rollin.report.words import percent, signed, steps_text
 from rollin.runs.driver import run
+from rollin.runs.files import write_json
+from rollin.runs.spec import RunSpec, SACRunConfig, rollin_config
+from tests.made_runs import COMMAND, deep_run, sac_run, tabular_run, write_sweep
 
 
 def test_published_tables_are_complete_and_agree_with_the_main_one() -> None:
     cells = four_rooms.cells()
     assert len(cells) == 28
     assert len({c.name for c in cells}) == 28
-    main = {  # Table 1 of the paper: baseline and β = 0.75
+    main_table = {  # Table 1 of the paper: baseline and β = 0.75
         ("hard", 0.01): (0.500, 0.562, 0.000, 0.000),
         ("hard", 0.001): (0.856, 1.000, 0.424, 1.067),
         ("easy", 0.01): (0.944, 1.000, 4.093, 7.374),
         ("easy", 0.001): (1.000, 1.000, 10.536, 10.620),
     }
-    for row, (base, rolled, base_return, rolled_return) in main.items():
+    for row, (base, rolled, base_return, rolled_return) in main_table.items():
         assert PROGRESS[row][0.0].mean == base
         assert PROGRESS[row][0.75].mean == rolled
         assert RETURN[row][0.0].mean == base_return
         assert RETURN[row][0.75].mean == rolled_return
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Four short runs: two cells, two seeds."""
-    out = tmp_path_factory.mktemp("runs")
-    for beta in (0.0, 0.75):
-        for seed in (0, 1):
-            one = cell("easy", 0.001, beta)
-            run(one.spec(seed, 600 / STEPS), out / one.name / f"seed={seed}", "rollin test")
+# ------------------------------------------------------------------ runs that were made by hand
+
+
+def rooms(out: Path, ks: dict[float, list[int]], scale: float = 1.0, reward: str = "hard") -> Path:
+    """Runs of one row of four rooms: the last context of each seed by β."""
+    for beta, reached in ks.items():
+        one = cell(reward, 0.001, beta)
+        for seed, k in enumerate(reached):
+            place = out / f"{scale:g}" / one.name / f"seed={seed}"
+            tabular_run(place, one.spec(seed, scale), k, k / 16)
     return out
 
 
-def test_runs_csv_round_trips(runs, tmp_path) -> None:
-    records = collect([runs]).records
-    write_runs_csv(tmp_path / "runs.csv", records)
-    back = read_runs_csv(tmp_path / "runs.csv")
+def robots(out: Path, names: dict[str, list[int]], scale: float = 0.01, seeds: int = 2) -> Path:
+    """Runs of hopper: the steps of the advances by method."""
+    for one in find_table("velocity-summary").cells:
+        if one.labels["env"] == "hopper" and one.labels["method"] in names:
+            for seed in range(seeds):
+                gain = 1.0 + seed + (one.labels["method"] == "rollin")
+                advances = names[one.labels["method"]]
+                deep_run(out / one.name / f"seed={seed}", one.spec(seed, scale), advances, gain)
+    return out
+
+
+def text_of(page: Path) -> str:
+    """A page with its letters as they are shown."""
+    return html.unescape(page.read_text())
+
+
+def only(collection: Collection, table: str | None = None) -> TableResults:
+    (found,) = results_of(collection, table)
+    return found
+
+
+def cell_of(results: TableResults, **labels: str) -> Cell:
+    (found,) = [c for c in results.table.cells if labels.items() <= c.labels.items()]
+    return found
+
+
+# ------------------------------------------------------------------ records
+
+
+def test_runs_csv_round_trips(tmp_path) -> None:
+    records = collect([rooms(tmp_path / "runs", {0.0: [3, 4], 0.75: [16, 5]})]).records
+    tabular = [r for r in records if isinstance(r, TabularRecord)]
+    (tmp_path / "csv").mkdir()
+    write_runs_csv(tmp_path / "csv" / "runs.csv", tabular)
+    back = read_runs_csv(tmp_path / "csv" / "runs.csv")
     assert [r.spec for r in back] == [r.spec for r in records]
-    for one, two in zip(records, back, strict=True):
+    for one, two in zip(tabular, back, strict=True):
         assert one.switch_steps == two.switch_steps
         assert one.k == two.k
         np.testing.assert_allclose(one.curve_returns, two.curve_returns, rtol=1e-3)
-    assert len(collect([tmp_path]).records) == 4  # a directory with the CSV alone will do
-    (tmp_path / "runs.csv").write_text("reward,alpha\neasy,0.1\n")
+    # a directory with the CSV alone will do
+    assert len(collect([tmp_path / "csv"]).records) == 4
+    (tmp_path / "csv" / "runs.csv").write_text("reward,alpha\neasy,0.1\n")
     with pytest.raises(RollinError, match="line 2 cannot be read"):
-        read_runs_csv(tmp_path / "runs.csv")
+        collect([tmp_path / "csv"])
 
 
-def test_the_same_run_found_twice_counts_once(runs) -> None:
+def test_figures_of_a_shortened_run_are_read_at_its_own_steps(tmp_path) -> None:
+    robots(tmp_path, {"baseline": [2000, 6000]}, seeds=1)
+    (record,) = collect([tmp_path]).records
+    assert record.steps == 10_000
+    assert record.figure("kappa", 5000) == pytest.approx(0.1)
+    assert record.figure("kappa", 10_000) == pytest.approx(0.2)
+    # the last 500 steps: episodes that end at 4600, …, 5000
+    assert record.figure("return_mean_last", 5000) == pytest.approx(4800)
+    assert record.figure("x_velocity_mean_last", 5000) == pytest.approx(4.8)
+    assert record.figure("return_mean_last", 20_000) is None
+    assert record.figure("nonsense", 10_000) is None
+    kappa = record.trace("kappa")
+    assert kappa is not None
+    assert list(kappa.values[-1:]) == [0.2]
+    assert record.trace("nonsense") is None
+
+
+def test_milestones_of_a_run_of_full_length_are_those_of_its_result(tmp_path) -> None:
+    one = find_table("velocity-summary").cells[1]
+    deep_run(tmp_path / "a", one.spec(0), [100_000, 700_000])
+    result = json.loads((tmp_path / "a" / "result.json").read_text())
+    result["milestones"]["500000"]["kappa"] = 0.123
+    write_json(tmp_path / "a" / "result.json", result)
+    (record,) = collect([tmp_path]).records
+    assert record.figure("kappa", 500_000) == 0.123
+    assert record.figure("kappa", 1_000_000) == pytest.approx(0.2)
+    assert record.figure("kappa", 600_000) == pytest.approx(0.1)
+
+
+def test_the_same_run_found_twice_counts_once(tmp_path) -> None:
+    runs = rooms(tmp_path / "runs", {0.0: [3, 4], 0.75: [16, 5]})
     found = collect([runs, *sorted(p.parent for p in runs.rglob("result.json"))[:1]])
     assert len(found.records) == 4
-    copy = runs.parent / "copy"
-    import shutil
-
-    shutil.copytree(runs, copy, dirs_exist_ok=True)
-    found = collect([runs, copy])
+    shutil.copytree(runs, tmp_path / "copy")
+    found = collect([runs, tmp_path / "copy"])
     assert len(found.records) == 4
     assert sum("the same run as" in note for note in found.skipped) == 4
 
 
-def test_damaged_policies_cost_the_maps_only(runs, tmp_path) -> None:
-    import shutil
+def test_broken_and_unfinished_runs_are_named_and_passed_over(tmp_path) -> None:
+    rooms(tmp_path / "a", {0.0: [3, 4, 5, 6, 7]})
+    robots(tmp_path / "a" / "deep", {"baseline": [2000], "rollin": [1000]})
+    tabular = sorted((tmp_path / "a" / "1").rglob("result.json"))
+    deep = sorted((tmp_path / "a" / "deep").rglob("result.json"))
+    tabular[0].write_text('{"kappa": ')
+    tabular[1].unlink()
+    tabular[2].write_text("{}")
+    (tabular[3].parent / "config.json").write_text('{"engine": "other", "task": "t"}')
+    (deep[0].parent / "episodes.csv").write_text("step,return\n1,what\n")
+    deep[1].write_text(deep[1].read_text().replace('"advances"', '"retreats"'))
+    (deep[2].parent / "metrics.csv").unlink()
+    found = collect([tmp_path / "a"])
+    assert len(found.records) == 2
+    notes = "\n".join(found.skipped)
+    for path, why in (
+        (tabular[0], "not valid JSON"),
+        (tabular[1], "not finished"),
+        (tabular[2], "its files cannot be read: lacks"),
+        (tabular[3], "unknown engine"),
+        (deep[0], "its files cannot be read"),
+        (deep[1], "lacks 'advances'"),
+        (deep[2], "no metrics yet"),
+    ):
+        assert re.search(re.escape(str(path.parent)) + ".*" + re.escape(why), notes), why
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RollinError, match="No finished run"):
+        collect([tmp_path / "empty"])
 
-    shutil.copytree(runs, tmp_path / "runs")
-    for path in (tmp_path / "runs").rglob("policy.safetensors"):
-        path.write_bytes(b"damaged")
-    page = write_report(collect([tmp_path / "runs"]), tmp_path / "r.html", "t").read_text()
-    assert 'id="progress"' in page
-    assert 'id="mu"' not in page
+
+def test_runs_that_a_sweep_lacks_are_counted(tmp_path) -> None:
+    rooms(tmp_path, {0.0: [3]})
+    planned = {
+        f"1/{cell('hard', 0.001, beta).name}/seed={seed}": cell("hard", 0.001, beta).spec(seed)
+        for beta in (0.0, 0.75)
+        for seed in (0, 1)
+    }
+    write_sweep(tmp_path, "four-rooms", planned)
+    found = collect([tmp_path])
+    (sweep,) = found.sweeps
+    assert (sweep.tables, sweep.planned, len(sweep.missing)) == (("four-rooms",), 4, 3)
+    make_report(found, tmp_path / "r.html")
+    page = text_of(tmp_path / "r.html")
+    assert f"3 of the 4 runs planned in {tmp_path} are missing or not finished." in page
+    # several tables of one directory, and a description that cannot be read
+    several = {"tables": ["four-rooms", "four-rooms-summary", 3], "commands": ["a", "b"]}
+    write_json(tmp_path / "sweep.json", several)
+    found = collect([tmp_path])
+    assert found.sweeps[0].tables == ("four-rooms", "four-rooms-summary")
+    assert found.commands == ["a", "b", COMMAND]
+    (tmp_path / "sweep.json").write_text("{")
+    assert any("sweep.json is not valid JSON" in note for note in collect([tmp_path]).skipped)
+
+
+# ------------------------------------------------------------------ results
+
+
+def test_results_stand_beside_what_was_published(tmp_path) -> None:
+    results = only(collect([rooms(tmp_path, {0.0: [12, 14], 0.75: [16, 16]})]), "four-rooms")
+    kappa = results.table.readings[0]
+    base = results.at(cell_of(results, reward="hard", alpha="0.001", beta="0"), kappa)
+    rolled = results.at(cell_of(results, reward="hard", alpha="0.001", beta="0.75"), kappa)
+    assert base is not None
+    assert rolled is not None
+    assert base.values == (0.75, 0.875)
+    assert base.summary.mean == 0.8125
+    assert base.difference == pytest.approx(0.8125 - 0.856)
+    assert base.iqm == pytest.approx((0.8125, 0.75, 0.875))
+    assert results.baseline(rolled) is base
+    assert results.beats_baseline(rolled)
+    assert not results.beats_baseline(base)
+    assert results.published_beats(rolled.cell, kappa)
+    assert results.warnings() == [
+        "Seeds per cell: 2; the paper used 10.",
+        "26 of the table's 28 cells have no runs here.",
+    ]
+    (found,) = improvements(results, kappa)
+    assert (found.what, found.pairs, found.above, found.below) == ("ROLLIN β = 0.75", 1, 1, 0)
+    assert found.published_above == 1
+    assert found.chance == (1.0, 1.0, 1.0)
+    (reached,) = arrivals(results, kappa)
+    assert (reached.reached, reached.n, reached.base_reached, reached.base_n) == (2, 2, 0, 2)
+    assert reached.p == pytest.approx(1 / 3)
+    assert agreement(results, kappa) == "κ is within 0.05 of the published mean in 2 of 2 cells."
+    assert arrivals(results, results.table.readings[1]) == []
+
+
+def test_a_missing_baseline_leaves_nothing_to_compare(tmp_path) -> None:
+    results = only(collect([rooms(tmp_path, {0.75: [16], 0.9: [16]})]), "four-rooms")
+    kappa = results.table.readings[0]
+    assert not any(results.beats_baseline(r) for r in results.results)
+    assert improvements(results, kappa) == []
+    assert arrivals(results, kappa) == []
+    make_report(collect([tmp_path]), tmp_path / "r.html")
+    page = text_of(tmp_path / "r.html")
+    assert "Is ROLLIN better" in page  # the agreement with the paper
+    assert "P(better)" not in page
+
+
+def test_several_betas_are_compared_together_and_one_by_one(tmp_path) -> None:
+    results = only(collect([rooms(tmp_path, {0.0: [5, 6], 0.1: [6, 7], 0.75: [4, 4]})]))
+    found = improvements(results, results.table.readings[0])
+    assert [(i.what, i.above, i.below) for i in found] == [
+        ("ROLLIN, all β", 1, 1), ("ROLLIN β = 0.1", 1, 0), ("ROLLIN β = 0.75", 0, 1)
+    ]  # fmt: skip
+    assert [i.chance.value for i in found] == [0.4375, 0.875, 0.0]
+
+
+def test_scales_are_told_apart_and_readings_move_with_them(tmp_path) -> None:
+    rooms(tmp_path, {0.0: [3], 0.75: [4]}, scale=0.1)
+    rooms(tmp_path, {0.0: [13], 0.75: [16]})
+    collection = collect([tmp_path])
+    found = results_of(collection, "four-rooms-summary")
+    assert [f.scale for f in found] == [1.0, 0.1]
+    assert [r.step for r in found[1].results] == [5000] * 4
+    assert [r.values for r in found[1].results][:2] == [(3 / 16,), (4 / 16,)]
+    assert agreement(found[1], found[1].table.readings[0]) is None
+    make_report(collection, tmp_path / "r.html", table="four-rooms-summary")
+    page = text_of(tmp_path / "r.html")
+    assert "Training shortened to 10 % of the paper's: published values are of the full" in page
+    assert 'id="table-four-rooms-summary"' in page
+    assert 'id="table-four-rooms-summary-scale-0.1"' in page
+    assert (tmp_path / "table-four-rooms-summary-scale-0.1.csv").exists()
+
+
+def test_shortened_robots_fill_the_table_at_both_readings(tmp_path) -> None:
+    robots(tmp_path, {"scratch": [], "baseline": [2000], "rollin": [2000, 4000, 8000]})
+    results = only(collect([tmp_path]))
+    assert results.table.name == "velocity-summary"
+    assert results.scale == 0.01
+    values = {
+        (r.cell.labels["method"], r.reading.figure, r.step): r.summary.mean for r in results.results
+    }
+    assert len(values) == 16  # no κ from scratch
+    assert values["baseline", "kappa", 5000] == pytest.approx(0.1)
+    assert values["rollin", "kappa", 5000] == pytest.approx(0.2)
+    assert values["rollin", "kappa", 10_000] == pytest.approx(0.3)
+    assert values["scratch", "return_mean_last", 10_000] == pytest.approx(1.5 * 9800)
+    drawn = panels(results)
+    assert list(drawn) == ["kappa", "x_velocity", "return"]
+    (kappa,) = drawn["kappa"]
+    assert [line.label for line in kappa.lines] == ["baseline", "ROLLIN β = 0.1"]
+    assert kappa.title == "hopper"
+
+
+def test_a_part_of_the_papers_run_is_read_as_far_as_it_goes(tmp_path) -> None:
+    one = find_table("velocity-progress").cells[0]
+    config = rollin_config(**{"method": "baseline", "beta": 0.0, "steps": 600_000})
+    spec = RunSpec(one.task, config)
+    if one.scale_of(spec) is None:
+        pytest.fail("a shorter run of the paper's options is a part of its run")
+    deep_run(tmp_path / "a", spec, [100_000])
+    results = only(collect([tmp_path]), "velocity-progress")
+    assert results.scale == 1
+    assert [r.step for r in results.results] == [500_000]
+    assert "Some runs end before the reading at 1,000,000 steps." in results.warnings()
+
+
+def test_tables_are_those_that_the_runs_fill_best(tmp_path) -> None:
+    def shown(*directories: Path) -> list[str]:
+        return [found.table.name for found in results_of(collect(list(directories)))]
+
+    rooms(tmp_path / "two", {0.0: [3], 0.75: [4]})
+    assert shown(tmp_path / "two") == ["four-rooms-summary"]
+    rooms(tmp_path / "three", {0.0: [3], 0.1: [3], 0.75: [4]})
+    assert shown(tmp_path / "three") == ["four-rooms"]
+    robots(tmp_path / "hopper", {"baseline": [], "rollin": []}, seeds=1)
+    assert shown(tmp_path / "two", tmp_path / "hopper") == [
+        "four-rooms-summary", "velocity-summary"
+    ]  # fmt: skip
+    write_sweep(tmp_path / "two", "four-rooms-hard-curves", {})
+    assert shown(tmp_path / "two") == ["four-rooms-hard-curves"]
+    write_sweep(tmp_path / "two", "no-such-table", {})
+    assert shown(tmp_path / "two") == ["four-rooms-summary"]
+    with pytest.raises(RollinError, match="Unknown table"):
+        results_of(collect([tmp_path / "two"]), "four-room")
+
+
+def test_conditions_of_the_antmaze_are_panels_with_a_line_for_each_beta(tmp_path) -> None:
+    for one in find_table("antmaze-go-explore").cells:
+        labels = one.labels
+        if labels["noise"] in ("0.1", "0.25") and labels["delta"] == "1/24":
+            deep_run(tmp_path / one.name, one.spec(0, 0.001), [1000])
+    found = panels(only(collect([tmp_path])))["kappa"]
+    assert [panel.title for panel in found] == [
+        "noise 0.1, uniform, Δ = 1/24", "noise 0.1, geometric, Δ = 1/24",
+        "noise 0.25, uniform, Δ = 1/24", "noise 0.25, geometric, Δ = 1/24",
+    ]  # fmt: skip
+    assert {len(panel.lines) for panel in found} == {6}
+
+
+# ------------------------------------------------------------------ tables
+
+
+@pytest.fixture
+def results(tmp_path) -> TableResults:
+    return only(collect([rooms(tmp_path, {0.0: [12, 14], 0.75: [16, 16]})]), "four-rooms")
+
+
+def test_grids_are_laid_out_as_in_the_paper(results) -> None:
+    kappa, final = grids(results)
+    assert (kappa.title, final.title) == ("κ at 50k steps", "final return at 50k steps")
+    assert kappa.columns == ["baseline", "ROLLIN β = 0.75"]
+    ((name, (base, rolled)),) = kappa.rows
+    assert name == "hard, α = 0.001"
+    assert base is not None
+    assert rolled is not None
+    assert (base.published, base.ours, base.difference) == (
+        "0.856 ± 0.006", "0.812 ± 0.062", "−0.043"
+    )  # fmt: skip
+    marks = (base.beats, base.published_beats, base.best, base.published_best)
+    assert not any(marks)
+    assert rolled.beats
+    assert rolled.published_beats
+    assert rolled.best
+    assert rolled.published_best
+
+
+def test_latex_is_escaped_and_coloured(results) -> None:
+    text = table_latex(results)
+    assert r"hard, $\alpha$ = 0.001 & 0.856 $\pm$ 0.006 & {\color{purple}\textbf{1.000" in text
+    assert r" & 0.812 $\pm$ 0.062 & {\color{purple}\textbf{1.000 $\pm$ 0.000}} \\" in text
+    assert r"$\kappa$ at 50k steps & baseline & ROLLIN $\beta$ = 0.75 \\" in text
+    assert text.count(r"\begin{tabular}{lcc}") == text.count(r"\end{tabular}") == 2
+    assert text.isascii()
+    assert escape("a_b & 50% {x} ~ ^ # $ \\ <") == (
+        r"a\_b \& 50\% \{x\} \textasciitilde{} \textasciicircum{} \# \$ \textbackslash{} "
+        r"\textless{}"
+    )
+    for table in tables().values():
+        assert escape(table.title).isascii()
+
+
+def test_csv_has_a_row_for_each_cell_and_reading(results) -> None:
+    rows = list(csv.DictReader(table_csv(results).splitlines()))
+    assert len(rows) == 4
+    first = rows[0]
+    assert {name: first[name] for name in ("reward", "alpha", "method", "beta")} == {
+        "reward": "hard", "alpha": "0.001", "method": "baseline", "beta": "0"
+    }  # fmt: skip
+    assert (first["figure"], first["step"], first["seeds"]) == ("kappa", "50000", "2")
+    assert (first["published"], first["published_error"]) == ("0.856", "0.006")
+    assert (first["mean"], first["error"], first["iqm"]) == ("0.8125", "0.0625", "0.8125")
+    assert (first["difference"], first["values"]) == ("-0.0435", "0.75 0.875")
+
+
+def test_the_terminal_shows_published_and_ours(results) -> None:
+    console = Console(width=100, file=io.StringIO(), record=True)
+    for table in terminal_tables(results):
+        console.print(table)
+    text = console.export_text()
+    assert "κ at 50k steps: published | ours" in text
+    assert "0.86|0.81" in text
+    assert "1.00|1.00" in text
+
+
+def test_seeds_are_dots_on_a_common_axis(results) -> None:
+    some = [r for r in results.results if r.reading.figure == "kappa"]
+    axis = common_axis(some)
+    assert axis == (0.0, 1.0)
+    text = strip(some[0], axis)
+    assert text.count("<circle") == 2
+    assert "seeds: 0.75, 0.875; published 0.856 ± 0.006" in text
+    assert common_axis([r for r in results.results if r.reading.figure != "kappa"])[1] > 1
+
+
+def test_words() -> None:
+    assert [steps_text(n) for n in (3_000_000, 500_000, 2400, 10)] == ["3M", "500k", "2,400", "10"]
+    assert (signed(0.04, 2), signed(-0.04, 1), signed(-0.26, 1)) == ("+0.04", "0.0", "−0.3")
+    assert (percent(0.01), percent(1 / 3)) == ("1 %", "33.3 %")
+
+
+# ------------------------------------------------------------------ the page
+
+
+class Page(HTMLParser):
+    """Collects what a page loads from elsewhere, its ids and its links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.ids: list[str] = []
+        self.anchors: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs) -> None:
+        found = dict(attrs)
+        self.ids += [name] if (name := found.get("id")) else []
+        target = found.get("href") or ""
+        if tag == "a" and target.startswith("#"):
+            self.anchors.append(target[1:])
+        elif tag in ("script", "link", "img", "iframe") and (found.get("src") or target):
+            self.loads.append(found.get("src") or target)
+
+
+def test_the_page_is_self_contained_and_its_links_lead_somewhere(tmp_path) -> None:
+    for beta in (0.0, 0.75):  # real ones, which have policies to draw
+        for seed in (0, 1):
+            one = cell("easy", 0.001, beta)
+            run(one.spec(seed, 600 / STEPS), tmp_path / "a" / one.name / f"seed={seed}", "x <y>")
+    rooms(tmp_path / "b", {0.0: [3], 0.75: [4]})
+    robots(tmp_path / "c", {"baseline": [2000], "rollin": [1000]})
+    sac_run(tmp_path / "d", RunSpec("Hopper-v5", SACRunConfig(seed=3)), 1234.5)
+    collection = collect([tmp_path / name for name in "abcd"])
+    out = tmp_path / "out" / "report.html"
+    make_report(collection, out, "A <title>", images=True)
+    text = out.read_text()
+    page = Page(text)
+    assert page.loads == []
+    assert not re.search(r"url\(\s*['\"]?http", text)
+    assert set(page.anchors) <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert {"table-velocity-summary-scale-0.01", "first-batch", "mu", "policy-rollin"} < set(
+        page.ids
+    )
+    assert "A &lt;title&gt;" in text
+    assert "x &lt;y&gt;" in text
+    assert "<y>" not in text
+    assert "1234.500" in text
+    assert "These runs were made by 3 different commands." in text
+    names = {path.name for path in (out.parent / "figures").glob("*.png")}
+    assert {"rewards.png", "velocity-summary-scale-0.01-kappa.png"} < names
+    assert len(read_runs_csv(out.parent / "runs.csv")) == 6
+
+
+def test_damaged_policies_cost_the_maps_only(tmp_path) -> None:
+    rooms(tmp_path, {0.75: [4]})
+    for path in list(tmp_path.rglob("result.json")):
+        (path.parent / "policy.safetensors").write_bytes(b"damaged")
+    make_report(collect([tmp_path]), tmp_path / "r.html")
+    ids = Page((tmp_path / "r.html").read_text()).ids
+    assert "rewards" in ids
+    assert "mu" not in ids
+
+
+def test_runs_of_other_versions_and_hosts_are_told(tmp_path) -> None:
+    rooms(tmp_path, {0.75: [4, 5]})
+    one, two = sorted(tmp_path.rglob("config.json"))
+    config = json.loads(one.read_text())
+    config["versions"]["numpy"] = "0.<1>"
+    write_json(one, config)
+    write_json(two.parent / "status.json", {"state": "finished", "host": "node-<7>"})
+    make_report(collect([tmp_path]), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "These runs were made with different versions: numpy 0.&lt;1&gt; and " in page
+    assert "On node-&lt;7&gt;." in page
+
+
+def test_runs_that_are_no_cell_are_listed_by_their_options(tmp_path) -> None:
+    base = cell("hard", 0.001, 0.0)
+    for gamma in (0.9, 0.8):
+        for seed in (0, 1):
+            spec = base.spec(seed)
+            config = type(spec.config)(gamma=gamma, seed=seed, steps=100)
+            tabular_run(tmp_path / f"{gamma}-{seed}", RunSpec("four-rooms", config), 8)
+    deep_run(tmp_path / "deep", RunSpec("hopper", rollin_config(beta=0.33, steps=20_000)), [1000])
+    collection = collect([tmp_path])
+    assert results_of(collection) == []
+    found = conditions(collection.records)
+    assert [c.label for c in found] == ["four-rooms, gamma 0.8", "four-rooms, gamma 0.9", "hopper"]
+    assert found[0].figures()["κ"] == "0.500 ± 0.000"
+    make_report(collection, tmp_path / "r.html")
+    page = text_of(tmp_path / "r.html")
+    assert "ROLLIN β = 0.33" in page
+    assert 'data-line="gamma 0.9"' in page
+
+
+def test_a_curves_table_has_no_grid(tmp_path) -> None:
+    rooms(tmp_path, {0.0: [3], 0.75: [4]})
+    make_report(collect([tmp_path]), tmp_path / "r.html", table="four-rooms-hard-curves")
+    page = text_of(tmp_path / "r.html")
+    assert "Learning curves" in page
+    assert "Every condition" not in page
+    assert not list(tmp_path.glob("table-*"))
+
+
+def test_the_goals_of_the_maze_are_drawn() -> None:
+    (ax,) = goal_path().axes
+    assert np.shape(ax.collections[-1].get_offsets()) == (25, 2)  # Δ = 1/24
+
+
+def test_the_command_names_what_it_passed_over(tmp_path, capsys) -> None:
+    rooms(tmp_path, {0.0: [3, 4]})
+    next(iter(sorted(tmp_path.rglob("result.json")))).unlink()
+    assert main(["report", str(tmp_path), "--table", "four-rooms", "--title", "Mine"]) == 0
+    assert "not finished" in capsys.readouterr().out
+    assert "<h1>Mine</h1>" in (tmp_path / "report.html").read_text()
+    assert main(["report", str(tmp_path), "--table", "four-room"]) == 2
+    assert "Unknown table 'four-room'" in capsys.readouterr().err
 
 
 def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
-    from pathlib import Path
-
     from rollin.cli._common import make_console
     from rollin.cli._progress import SweepProgress
     from rollin.runs.backend import Job, Report
@@ -97,75 +560,3 @@ def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
     for step in (900, 950):  # resumed at 900; 50 steps in 10 s leave 1050 for 210 s
         progress.take(Report("progress", job, {**status, "step": step}))
     assert progress.eta() == "3:30"
-
-
-class Page(HTMLParser):
-    """Collects what a page loads from elsewhere, its ids and its links."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.ids: set[str] = set()
-        self.anchors: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs) -> None:
-        found = dict(attrs)
-        self.ids.add(found.get("id") or "")
-        target = found.get("href") or ""
-        if tag == "a" and target.startswith("#"):
-            self.anchors.append(target[1:])
-        elif tag in ("script", "link", "img", "iframe"):
-            self.loads.append(found.get("src") or found.get("href") or tag)
-
-
-def test_the_page_is_self_contained_and_its_links_lead_somewhere(runs, tmp_path) -> None:
-    out = write_report(collect([runs]), tmp_path / "report.html", "A <title>", images=True)
-    text = out.read_text()
-    page = Page()
-    page.feed(text)
-    assert page.loads == []
-    assert not re.search(r"url\(\s*['\"]?http", text)
-    assert set(page.anchors) <= page.ids
-    assert {"summary", "kappa", "progress", "mu", "policy-rollin"} <= page.ids
-    assert "A &lt;title&gt;" in text
-    assert "Seeds per cell: 2; the paper used 10." in text
-    assert text.count("<svg") == len(list((tmp_path / "figures").glob("*.png"))) >= 7
-
-
-def test_broken_and_unfinished_runs_are_named_and_skipped(runs, tmp_path) -> None:
-    import shutil
-
-    shutil.copytree(runs, tmp_path / "runs")
-    broken, unfinished, *_ = sorted(p.parent for p in (tmp_path / "runs").rglob("result.json"))
-    (broken / "result.json").write_text('{"kappa": ')
-    (unfinished / "result.json").unlink()
-    found = collect([tmp_path / "runs"])
-    assert len(found.records) == 2
-    assert any(str(broken) in note and "not valid JSON" in note for note in found.skipped)
-    assert any(str(unfinished) in note and "not finished" in note for note in found.skipped)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(RollinError, match="No finished run"):
-        collect([tmp_path / "empty"])
-
-
-def test_tables_compare_with_the_baseline_of_the_same_row(runs) -> None:
-    records = collect([runs]).records
-    table = paper_table(records)
-    assert table is not None
-    (row,) = table.rows.values()
-    base, rolled = row
-    assert base.is_baseline
-    assert not table.beats_baseline(base, "progress")
-    expected = rolled.ours.progress.mean > base.ours.progress.mean
-    assert table.beats_baseline(rolled, "progress") == expected
-    assert any("26 of the paper's 28 cells" in note for note in table.warnings())
-    assert len(verdict(table)) == 3
-    groups = group_runs(records)
-    assert [g.label for g in groups] == ["beta 0.0", "beta 0.75"]
-
-
-def test_runs_with_other_options_are_not_the_papers(tmp_path) -> None:
-    from tests.test_runs import spec
-
-    run(spec(steps=20), tmp_path / "a")
-    assert paper_table(collect([tmp_path]).records) is None

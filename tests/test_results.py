@@ -8,48 +8,53 @@ from pathlib import Path
 import pytest
 from benchmarks import robots, robots_page, umaze, umaze_page
 
-from rollin.paper.four_rooms import SEEDS, STEPS, cells
-from rollin.report.collect import read_runs_csv
-from rollin.report.html import verdict
-from rollin.report.tables import paper_table, write_table_csv
+from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, cells
+from rollin.report.collect import collect
+from rollin.report.exports import table_csv
+from rollin.report.findings import agreement, improvements
+from rollin.report.records import TabularRecord
+from rollin.report.results import TableResults, results_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "four-rooms"
 
 
 @pytest.fixture(scope="module")
-def table():
-    found = paper_table(read_runs_csv(RESULTS / "runs.csv"))
-    assert found is not None
+def table() -> TableResults:
+    (found,) = results_of(collect([RESULTS]))
     return found
+
+
+def runs_of(table: TableResults, reward: str, alpha: str, beta: str) -> list[TabularRecord]:
+    labels = {"reward": reward, "alpha": alpha, "beta": beta}
+    (runs,) = [runs for c, runs in table.runs.items() if labels.items() <= c.labels.items()]
+    return [run for run in runs if isinstance(run, TabularRecord)]
 
 
 def test_every_cell_has_all_seeds_at_full_length(table) -> None:
     assert table.warnings() == []
-    assert table.steps == STEPS
-    found = [c for row in table.rows.values() for c in row]
-    assert [c.cell.name for c in found] == [cell.name for cell in cells()]
-    for c in found:
-        assert [r.config.seed for r in c.ours.records] == list(range(SEEDS))
+    assert table.table.name == "four-rooms"
+    assert [cell.name for cell in table.runs] == [cell.name for cell in cells()]
+    for runs in table.runs.values():
+        assert [run.seed for run in runs] == list(range(SEEDS))
+        assert {run.steps for run in runs} == {STEPS}
 
 
-def test_the_committed_table_follows_from_the_runs(table, tmp_path) -> None:
-    write_table_csv(tmp_path / "table.csv", table)
-    assert (tmp_path / "table.csv").read_text() == (RESULTS / "table.csv").read_text()
+def test_the_committed_table_follows_from_the_runs(table) -> None:
+    assert table_csv(table) == (RESULTS / "table-four-rooms.csv").read_text()
 
 
 def test_progress_follows_from_the_switches(table) -> None:
-    for row in table.rows.values():
-        for c in row:
-            for record in c.ours.records:
-                assert record.k == len(record.switch_steps)
-                assert record.figures["kappa"] == record.k / 16
-                assert record.switch_steps == sorted(record.switch_steps)
+    for runs in table.runs.values():
+        for record in runs:
+            assert record.k == len(record.switch_steps)
+            assert record.figures["kappa"] == record.k / 16
+            assert record.switch_steps == sorted(record.switch_steps)
 
 
 def test_the_readmes_numbers_are_those_of_the_table() -> None:
-    with (RESULTS / "table.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    with (RESULTS / "table-four-rooms.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["figure"] == "kappa"]
     readme = (ROOT / "README.md").read_text()
     shown = re.findall(
         r"\| (hard|easy), α = ([\d.]+) \| ([\d.]+) → \*\*([\d.]+)\*\* \| ([\d.]+) → \*\*([\d.]+)",
@@ -58,41 +63,48 @@ def test_the_readmes_numbers_are_those_of_the_table() -> None:
     assert len(shown) == 4
     for reward, alpha, *numbers in shown:
         expected = []
-        for beta in ("0.0", "0.75"):
+        for beta in ("0", "0.75"):
             (row,) = [
                 r for r in rows if (r["reward"], r["alpha"], r["beta"]) == (reward, alpha, beta)
             ]
-            expected += [row["published_kappa"], row["kappa"]]
+            expected += [row["published"], row["mean"]]
         for text, value in zip(numbers, expected, strict=True):
             assert float(text) == pytest.approx(float(value), abs=6e-4)
 
 
 def test_the_results_pages_claims(table) -> None:
     """The sentences of docs/results/four-rooms.md that are numbers."""
-    lines = verdict(table)
-    assert lines[0] == "Progress is within 0.05 of the published mean in 20 of 28 cells."
-    assert (
-        "above the baseline's in 18 and below it in 0 of 24 cells; published: above in 18"
-        in lines[1]
-    )
-    found = [c.ours for row in table.rows.values() for c in row]
-    configs = [ours.records[0].config for ours in found]
-    by = {(c.reward, c.alpha, c.beta): ours for c, ours in zip(configs, found, strict=True)}
-    ratio = by["easy", 0.001, 0.75].final_return.mean / by["hard", 0.001, 0.75].final_return.mean
+    kappa, final = table.table.readings
+    near = agreement(table, kappa)
+    assert near == "κ is within 0.05 of the published mean in 20 of 28 cells."
+    found = improvements(table, kappa)[0]
+    assert (found.pairs, found.above, found.below, found.published_above) == (24, 18, 0, 18)
+    means = {tuple(r.cell.labels.values()): r.summary.mean for r in table.results
+             if r.reading == final}  # fmt: skip
+    ratio = means["easy", "0.001", "rollin", "0.75"] / means["hard", "0.001", "rollin", "0.75"]
     assert ratio == pytest.approx(10.04, abs=0.005)
-    for beta, solved in ((0.1, 2), (0.2, 2), (0.3, 9), (0.5, 10), (0.75, 10), (0.9, 10)):
-        records = by["easy", 0.01, beta].records
+    for beta, solved in (
+        ("0.1", 2), ("0.2", 2), ("0.3", 9), ("0.5", 10), ("0.75", 10), ("0.9", 10)
+    ):  # fmt: skip
+        records = runs_of(table, "easy", "0.01", beta)
         assert sum(r.figures["final_return"] > 1 for r in records) == solved
         assert max(r.switch_steps[15] for r in records) < 31_000
-    assert sum(r.figures["env_steps"] for ours in found for r in ours.records) == 1.4e12
+    everything = [run for runs in table.runs.values() for run in runs]
+    assert sum(run.figures["env_steps"] for run in everything) == 1.4e12
+
+
+def test_the_results_pages_tables_are_the_committed_runs(table) -> None:
+    page = (ROOT / "docs" / "results" / "four-rooms.md").read_text()
+    for result in table.results:
+        mean, error, _ = result.summary
+        assert f"{result.published.printed_mean}<br>**{mean:.3f} ± {error:.3f}**" in page
 
 
 def test_roll_in_helps_the_first_batch_on_later_contexts_only(table) -> None:
     """Ratio of first-batch success from μ_k and from ρ at β = 0.75, median over seeds."""
     later = []
-    for row in table.rows.values():
-        (cell,) = [c for c in row if c.ours.beta == 0.75]
-        runs = cell.ours.records
+    for reward, alpha in ROWS:
+        runs = runs_of(table, reward, f"{alpha:g}", "0.75")
         for k in range(max(len(r.success_mu) for r in runs)):
             ratios = [r.success_mu[k] / r.success_rho[k] for r in runs if len(r.success_mu) > k]
             middle = statistics.median(ratios)

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from rollin.checks import at_least
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
-from rollin.cli.report import make_report
 from rollin.paper.four_rooms import STEPS, cell
 from rollin.report.collect import collect
-from rollin.report.tables import group_runs
+from rollin.report.page import make_report
+from rollin.report.results import TableResults
+from rollin.report.statistics import outcomes
 from rollin.runs.backend import Job
 
 REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
@@ -52,14 +55,25 @@ def main(arguments: Sequence[str]) -> int:
     if not run_sweep("demo", options.out, jobs, options.jobs, command, console):
         return 0
     collection = collect([options.out])
-    for group in sorted(group_runs(collection.records), key=lambda g: g.beta):
-        name = "baseline" if group.beta == 0 else "ROLLIN  "
-        console.print(
-            f"{name}  κ = {group.progress.mean:.3f} ± {group.progress.error:.3f}   last context "
-            f"per seed (of 16): {group.outcomes}   return {group.final_return.mean:.3f}",
-            soft_wrap=True,
-        )
     page = options.out / "report.html"
-    make_report(collection, page, "Four rooms: baseline against ROLLIN")
+    title = "Four rooms: baseline against ROLLIN"
+    for results in make_report(collection, page, title, table="four-rooms-summary"):
+        tell(results, console)
     console.print(f"Report: {page.resolve()}", soft_wrap=True)
     return 0
+
+
+def tell(results: TableResults, console: Console) -> None:
+    """A line for each method: κ, the last context of each seed, and the return."""
+    kappa, final = results.table.readings
+    for cell_, runs in results.runs.items():
+        progress, total = results.at(cell_, kappa), results.at(cell_, final)
+        if progress is None or total is None:
+            continue
+        name = "baseline" if cell_.is_baseline else "ROLLIN  "
+        reached = outcomes(int(run.figures["k"]) for run in runs)
+        console.print(
+            f"{name}  κ = {progress.summary.mean:.3f} ± {progress.summary.error:.3f}   last "
+            f"context per seed (of 16): {reached}   return {total.summary.mean:.3f}",
+            soft_wrap=True,
+        )

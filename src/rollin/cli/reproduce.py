@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.table import Table
 
 from rollin.checks import at_least, did_you_mean
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
-from rollin.cli.report import make_report
 from rollin.errors import RollinError
 from rollin.paper import four_rooms
 from rollin.report.collect import collect
-from rollin.report.tables import PaperTable, paper_table
+from rollin.report.page import make_report
+from rollin.report.terminal import terminal_tables
 from rollin.runs.backend import Job
 
 TABLES = ("four-rooms",)
@@ -63,28 +62,10 @@ def run_four_rooms(out: Path, seeds: int, steps: int, workers: int, command: str
     console = make_console()
     if not run_sweep("four-rooms", out, jobs, workers, command, console):
         return 0
-    collection = collect([out])
-    table = paper_table(collection.records)
-    if table is not None:
-        console.print(terminal_table(table))
-    make_report(collection, out / "report.html", "ROLLIN on four rooms: all 28 cells")
-    console.print(f"Report: {out / 'report.html'}", soft_wrap=True)
+    page = out / "report.html"
+    title = "ROLLIN on four rooms: all 28 cells"
+    for results in make_report(collect([out]), page, title, table="four-rooms"):
+        for table in terminal_tables(results):
+            console.print(table)
+    console.print(f"Report: {page}", soft_wrap=True)
     return 0
-
-
-def terminal_table(table: PaperTable) -> Table:
-    """Progress, published | ours, for the terminal."""
-    shown = Table(title="κ: published | ours", title_justify="left", box=None, pad_edge=False)
-    shown.add_column("")
-    for beta in four_rooms.BETAS:
-        shown.add_column("baseline" if beta == 0 else f"β={beta:g}", justify="right")
-    for (reward, alpha), row in table.rows.items():
-        found = {c.ours.beta: c for c in row}
-        shown.add_row(
-            f"{reward} α={alpha:g}",
-            *(
-                f"{c.progress.mean:.2f}|{c.ours.progress.mean:.2f}" if c else "–"
-                for c in (found.get(beta) for beta in four_rooms.BETAS)
-            ),
-        )
-    return shown

@@ -4,7 +4,7 @@ A row of panels per task, a line per condition: the mean over seeds, with the st
 band. Published values stand where the paper reads them, as diamonds with their error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from rollin.deep.options import RollinOptions
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
 from rollin.paper.cells import FREE
+from rollin.paper.published import Published
 from rollin.paper.robots import VARIED, parts_of, published_for
-from rollin.report.statistics import summarise
-from rollin.report.style import BASELINE, BETA_COLOURS
+from rollin.report.lines import Array, Line, Trace, draw_lines
+from rollin.report.style import BASELINE, BETA_COLOURS, SCRATCH
+from rollin.report.words import trace_text
 from rollin.runs.figures import means_at
 from rollin.runs.rollin import EPISODE_COLUMNS
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
 
-COLOURS = {"scratch": "#111827", "baseline": BASELINE}
+COLOURS = {"scratch": SCRATCH, "baseline": BASELINE}
 SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
 """For β that have no colour of their own, and for the ablation."""
+NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0
 STYLES = (
     "-",
     "--",
@@ -39,10 +41,6 @@ STYLES = (
     (0, (8, 3)),
     (0, (3, 1, 1, 3)),
 )
-TITLES = {"kappa": "κ", "return": "return", "x_velocity": "x-velocity (m/s)"}
-BEYOND = 1.05  # of the last step: how far ahead a published value is still shown
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,20 @@ class LearningCurve:
         spec = run.spec()
         if spec.config.engine != "rollin":
             raise RollinError(f"a run of the engine {spec.config.engine}")
-        metrics, episodes = (_columns(run.path / f"{name}.csv") for name in ("metrics", "episodes"))
+        metrics, episodes = _columns(run.path / "metrics.csv"), read_episodes(run)
         if not (metrics.get("step") and episodes.get("step")):
             raise RollinError("no metrics yet")
-        measures = [name for name in episodes if name not in EPISODE_COLUMNS]
-        means = [means_at(int(s), episodes, measures, spec.config.last) for s in metrics["step"]]
+        measures = measures_of(episodes)
+        arrays: Any = {name: np.array(column) for name, column in episodes.items()}
+        means = [means_at(int(s), arrays, measures, spec.config.last) for s in metrics["step"]]
         values = {"kappa": np.array(metrics["kappa"])}
         for name in (*measures, "return"):
             values[name] = np.array([mean[name] for mean in means], np.float64)  # None is NaN
         return cls(spec, np.array(metrics["step"]), values)
+
+    def trace(self, name: str) -> Trace:
+        """One of its quantities."""
+        return Trace(self.steps, self.values[name])
 
     @property
     def label(self) -> str:
@@ -81,6 +84,16 @@ class LearningCurve:
     def options(self) -> RollinOptions:
         """Of the algorithm."""
         return self.spec.config.algorithm
+
+
+def read_episodes(run: RunDirectory) -> dict[str, list[float]]:
+    """Columns of a run's episodes.csv, none if there is no such file yet."""
+    return _columns(run.path / "episodes.csv")
+
+
+def measures_of(episodes: Iterable[str]) -> list[str]:
+    """What the environment itself measures, among the columns of an episodes.csv."""
+    return [name for name in episodes if name not in EPISODE_COLUMNS]
 
 
 def _columns(path: Path) -> dict[str, list[float]]:
@@ -145,9 +158,9 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
         for text in dict.fromkeys(curve.label for curve in here):
             counts.setdefault(text, set()).add(sum(curve.label == text for curve in here))
         for ax, name in zip(row, names, strict=True):
-            lines = _draw(ax, name, [curve for curve in here if name in curve.values], looks)
+            lines = _draw(ax, name, here, looks)
             shown = {**lines, **shown}
-            ax.set_title(f"{task}: {TITLES.get(name, name.replace('_', ' '))}")
+            ax.set_title(f"{task}: {trace_text(name)}")
             ax.set_visible(bool(lines))
     handles = {f"{text} ({_seeds(counts[text])})": shown[text] for text in looks if text in shown}
     handles |= {"published": shown["published"]} if "published" in shown else {}
@@ -197,42 +210,39 @@ def _draw(
     ax: Axes, name: str, curves: Sequence[LearningCurve], looks: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """One panel; returns its lines by label."""
-    lines: dict[str, Any] = {}
+    handles = draw_lines(ax, lines_of(curves, name, looks), stepped=name == "kappa")
+    set_axes(ax, name)
+    return handles
+
+
+def lines_of(
+    curves: Sequence[LearningCurve], name: str, looks: dict[str, dict[str, Any]]
+) -> list[Line]:
+    """A line for each condition."""
+    lines: list[Line] = []
     for text in dict.fromkeys(curve.label for curve in curves):
         same = [curve for curve in curves if curve.label == text]
+        if name not in same[0].values:
+            continue
         if name == "kappa" and same[0].options.method == "scratch":
             continue  # it stands at the last context by definition
-        steps, mean, error = _over_seeds(same, name)
-        if not len(steps):
-            continue  # one seed has not come as far as where another was first logged
-        colour = looks[text]["color"]
-        marker = "o" if len(steps) == 1 else ""
-        (lines[text],) = ax.plot(steps, mean, marker=marker, ms=3, **looks[text])
-        ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
-        for step, figures in published_for(same[0].spec).items():
-            found = figures.get(name if name == "kappa" else f"{name}_mean_last")
-            if found is not None and step <= BEYOND * steps[-1]:
-                dot = ax.errorbar(step, found.mean, found.error, fmt="D", ms=4, color=colour)
-                lines.setdefault("published", dot)
-    ax.set_xlabel("environment steps")
-    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
-    ax.set_xlim(left=0)
-    if name == "kappa":
-        ax.set_ylim(0, 1.05)
+        lines.append(Line(text, looks[text], [curve.trace(name) for curve in same],
+                          _published(same[0].spec, name)))  # fmt: skip
     return lines
 
 
-def _over_seeds(curves: Sequence[LearningCurve], name: str) -> tuple[Array, Array, Array]:
-    """Mean and standard error, up to where the slowest seed stands.
+def _published(spec: RunSpec[RollinConfig], name: str) -> dict[int, Published]:
+    figure = name if name == "kappa" else f"{name}_mean_last"
+    return {step: found[figure] for step, found in published_for(spec).items() if figure in found}
 
-    Seeds may have been logged at other steps: each counts with its last value before a step.
-    """
-    begin = max(curve.steps[0] for curve in curves)
-    end = min(curve.steps[-1] for curve in curves)
-    steps = np.unique(np.concatenate([curve.steps for curve in curves]))
-    steps = steps[(steps >= begin) & (steps <= end)]
-    values = [
-        curve.values[name][np.searchsorted(curve.steps, steps, "right") - 1] for curve in curves
-    ]
-    found = [summarise(column) for column in zip(*values, strict=True)]
-    return steps, np.array([s.mean for s in found]), np.array([s.error for s in found])
+
+def set_axes(ax: Axes, name: str, what: str = "environment steps") -> None:
+    """Axes of a panel: steps in thousands, κ from 0 to 1, no magnified zero."""
+    ax.set_xlabel(what)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+    ax.set_xlim(left=0)
+    low, high = ax.get_ylim()
+    if name == "kappa":
+        ax.set_ylim(-0.03, 1.05)
+    elif max(-low, high) < NOTHING:
+        ax.set_ylim(-NOTHING / 5, NOTHING)

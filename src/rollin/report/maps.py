@@ -1,4 +1,4 @@
-"""Pictures of a grid world: rewards, the path of goals, distributions, greedy policies."""
+"""Maps of the tasks: rewards, paths of goals, distributions, greedy policies."""
 
 import math
 
@@ -7,6 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from rollin.curriculum import Curriculum
+from rollin.envs.umaze import PATH, draw_maze
 from rollin.tabular.four_rooms import GRID, REWARDS, four_rooms, path
 from rollin.tabular.grid import COLLECT, MOVES, Cell, Grid
 from rollin.tabular.mdp import Array
@@ -69,6 +71,28 @@ def reward_maps() -> Figure:
     figure.text(
         0.5, 0.03, "□ start   ● goals ω₀ … ω₁₆   ★ last goal   — walls", ha="center", fontsize=8
     )
+    return figure
+
+
+def goal_path(delta: float = 1 / 24) -> Figure:
+    """The paper's figure of the U-maze from above, with the goals ω(κ) at every Δ."""
+    figure = Figure(figsize=(4.4, 4.4))
+    ax = figure.subplots()
+    draw_maze(ax, PATH[-1], [])
+    goals = Curriculum.along(PATH, delta, 0.0).contexts
+    ax.scatter(*goals.T, c=np.linspace(0.3, 1, len(goals)), cmap="Purples", vmin=0, vmax=1, s=26,
+               edgecolors="#4c1d95", linewidths=0.6, zorder=4)  # fmt: skip
+    ax.plot(*PATH[0], marker="s", color="white", markeredgecolor="black", markersize=8, zorder=5)
+    ax.plot(
+        *PATH[-1], marker="*", color="#f59e0b", markeredgecolor="black", markersize=13, zorder=6
+    )
+    for kappa, (x, y), (dx, dy) in zip(
+        ("κ = 0", "κ = 1/3", "κ = 2/3", "κ = 1"), PATH,
+        ((0, -1.1), (0, -1.1), (0, 0.8), (0, 0.8)), strict=True,
+    ):  # fmt: skip
+        ax.text(x + dx, y + dy, kappa, ha="center", va="center", fontsize=8)
+    ax.set(xlabel="x (m)", ylabel="y (m)", title=f"Goals on the path, Δ = 1/{round(1 / delta)}")
+    figure.text(0.5, -0.02, "□ start   ● goals   ★ last goal", ha="center", fontsize=8)
     return figure
 
 

@@ -1,6 +1,7 @@
 """One look for all figures: colours that stay apart in print and for colour-blind readers."""
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from rollin.report.lines import GROUP
 from rollin.runs.files import write_atomically
 
+SCRATCH = "#111827"
 BASELINE = "#6b7280"
 ROLLIN = "#7c3aed"
 BETA_COLOURS = {
@@ -22,6 +25,16 @@ BETA_COLOURS = {
     0.75: ROLLIN,
     0.9: "#db2777",
 }
+INK, GRID, PAPER = "#374151", "#e5e7eb", "#ffffff"
+THEME = {
+    INK: "ink",
+    GRID: "grid",
+    PAPER: "paper",
+    SCRATCH: "scratch",
+    BASELINE: "baseline",
+    ROLLIN: "rollin",
+}
+"""Colours that a page may replace, as its CSS variables `--plot-…`: a dark one needs others."""
 RC: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -31,10 +44,16 @@ RC: dict[Any, Any] = {
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.grid": True,
-    "grid.color": "#e5e7eb",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "figure.facecolor": "white",
-    "svg.fonttype": "path",
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "svg.fonttype": "none",  # text that can be read, searched and restyled
     "svg.hashsalt": "rollin",  # the same figure is the same file
     "legend.frameon": False,
 }
@@ -52,12 +71,29 @@ def beta_colour(beta: float) -> str:
     return BETA_COLOURS.get(round(beta, 4), ROLLIN if beta > 0 else BASELINE)
 
 
-def to_svg(figure: Figure) -> str:
-    """The figure as an SVG element, to be put into a page."""
+def themed(colour: str) -> str:
+    """A colour as CSS has it: one that a page may replace, or itself."""
+    name = THEME.get(colour)
+    return f"var(--plot-{name}, {colour})" if name else colour
+
+
+def to_svg(figure: Figure, prefix: str = "", *, tight: bool = True) -> str:
+    """The figure as an SVG element, to be put into a page.
+
+    prefix: of its ids, which must not be those of another figure; tight: cut off the margins.
+    """
     out = io.StringIO()
-    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    box = "tight" if tight else None
+    figure.savefig(out, format="svg", bbox_inches=box, metadata={"Date": None})
     text = out.getvalue()
-    return text[text.index("<svg") :]
+    text = text[text.index("<svg") :]
+    text = re.sub(f'id="{GROUP}([^"]*)"', r'data-line="\1"', text)  # several parts of one line
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", text)
+    text = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{prefix}", text)
+    for colour in THEME:
+        text = re.sub(f': {colour}(?=[;"])', f": {themed(colour)}", text)
+    return text
 
 
 def to_png(figure: Figure) -> bytes:

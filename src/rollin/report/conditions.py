@@ -1,0 +1,72 @@
+"""Runs that are no cell of the paper: a row for each set of options, its seeds together."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rollin.paper.cells import FREE
+from rollin.report.records import RunRecord
+from rollin.report.statistics import summarise
+
+SHOWN = {
+    "κ": ("kappa",),
+    "return": ("final_return", "return_mean_last", "eval_return"),
+    "return, last context": ("eval_return_final", "final_return_infinite"),
+}
+"""Columns, and which final figure of an engine stands there."""
+HIDDEN = tuple(name for name in FREE if name != "steps")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Runs that differ only in their seed, and in what does not matter for the result."""
+
+    task: str
+    options: str
+    records: list[RunRecord]
+
+    @property
+    def label(self) -> str:
+        """Task and options in words."""
+        return ", ".join(filter(None, (self.task, self.options)))
+
+    @property
+    def steps(self) -> int:
+        """Their length."""
+        return self.records[0].steps
+
+    def figures(self) -> dict[str, str]:
+        """Final figures, mean ± standard error over seeds."""
+        return {column: self._figure(names) for column, names in SHOWN.items()}
+
+    def _figure(self, names: Sequence[str]) -> str:
+        for name in names:
+            values = [r.figure(name, r.steps) for r in self.records]
+            known = [value for value in values if value is not None]
+            if known:
+                mean, error, n = summarise(known)
+                return f"{mean:.3f} ± {error:.3f}" if n > 1 else f"{mean:.3f}"
+        return "–"
+
+
+def conditions(records: Sequence[RunRecord]) -> list[Condition]:
+    """In order of appearance, called by the options in which those of a task differ."""
+    groups: dict[str, list[RunRecord]] = {}
+    for record in records:
+        groups.setdefault(str((record.spec.task, _options(record))), []).append(record)
+    members = list(groups.values())
+    found = []
+    for runs in members:
+        task, options = runs[0].spec.task, _options(runs[0])
+        others = [_options(o[0]) for o in members if o[0].spec.task == task]
+        varying = [n for n in options if len({str(other.get(n)) for other in others}) > 1]
+        words = ", ".join(f"{name} {options[name]}" for name in varying)
+        found.append(Condition(task, words, runs))
+    return found
+
+
+def _options(record: RunRecord) -> dict[str, Any]:
+    values: dict[str, Any] = {"engine": record.spec.config.engine}
+    for name, value in asdict(record.spec.config).items():
+        values |= value if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in values.items() if name not in HIDDEN}

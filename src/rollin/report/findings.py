@@ -1,0 +1,109 @@
+"""What a table's runs say as a whole: does ROLLIN do better, and does that agree with the paper?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rollin.paper.cells import Reading
+from rollin.report.results import CellResult, TableResults, is_above
+from rollin.report.statistics import Interval, exact_test, improvement_interval
+from rollin.report.words import label_text, method_text, setting_names
+
+NEAR = 0.05  # of κ
+LAST = 1 - 1e-9  # κ of the last context
+
+Pair = tuple[CellResult, CellResult]
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """ROLLIN against the baseline over pairs of cells, all β or one.
+
+    above, below: pairs whose means differ that way; published_above: as the paper has it.
+    """
+
+    reading: Reading
+    what: str
+    pairs: int
+    chance: Interval
+    above: int
+    below: int
+    published_above: int
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Seeds that reached the last context, of a ROLLIN cell and of its baseline, compared."""
+
+    setting: str
+    method: str
+    reached: int
+    n: int
+    base_reached: int
+    base_n: int
+    p: float
+
+
+def improvements(results: TableResults, reading: Reading) -> list[Improvement]:
+    """Over all pairs, and for each β if there are several."""
+    pairs = results.pairs(reading)
+    if not pairs:
+        return []
+    by_beta: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_beta.setdefault(method_text(pair[0].cell.labels), []).append(pair)
+    found = [_improvement(results, reading, "ROLLIN, all β", pairs)]
+    if len(by_beta) == 1:
+        return [_improvement(results, reading, next(iter(by_beta)), pairs)]
+    return found + [_improvement(results, reading, name, some) for name, some in by_beta.items()]
+
+
+def _improvement(
+    results: TableResults, reading: Reading, what: str, pairs: Sequence[Pair]
+) -> Improvement:
+    ours, base = ([_shown(side.values) for side in sides] for sides in zip(*pairs, strict=True))
+    chance = improvement_interval(ours, base)
+    means = [(r.summary.mean, b.summary.mean) for r, b in pairs]
+    return Improvement(
+        reading,
+        what,
+        len(pairs),
+        chance,
+        above=sum(is_above(mean, other) for mean, other in means),
+        below=sum(is_above(other, mean) for mean, other in means),
+        published_above=sum(results.published_beats(r.cell, reading) for r, _ in pairs),
+    )
+
+
+def _shown(values: Sequence[float]) -> list[float]:
+    """Values as far as tables show them, so that 1e-12 is no better than 0."""
+    return [round(value, 3) for value in values]
+
+
+def arrivals(results: TableResults, reading: Reading) -> list[Arrivals]:
+    """For κ, which is bimodal: how many seeds reached the last context, pair by pair."""
+    if reading.figure != "kappa":
+        return []
+    found = []
+    for rolled, base in results.pairs(reading):
+        reached, base_reached = (sum(v >= LAST for v in r.values) for r in (rolled, base))
+        n, base_n = len(rolled.values), len(base.values)
+        if reached or base_reached:
+            labels = rolled.cell.labels
+            setting = label_text(labels, setting_names(labels))
+            p = exact_test(reached, n, base_reached, base_n)
+            found.append(
+                Arrivals(setting, method_text(labels), reached, n, base_reached, base_n, p)
+            )
+    return found
+
+
+def agreement(results: TableResults, reading: Reading) -> str | None:
+    """How near κ is to the published means, in a sentence; of full-length runs only."""
+    if reading.figure != "kappa" or results.scale != 1:
+        return None
+    found = [r.difference for r in results.results if r.reading == reading]
+    known = [d for d in found if d is not None]
+    near = sum(abs(d) <= NEAR for d in known)
+    if not known:
+        return None
+    return f"κ is within {NEAR:g} of the published mean in {near} of {len(known)} cells."

@@ -1,0 +1,218 @@
+"""Runs beside the paper: which cell each belongs to, what its seeds gave, what was published."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rollin.paper.cells import Cell, Reading
+from rollin.paper.published import Published
+from rollin.paper.tables import Table, find_table, tables
+from rollin.report.collect import Collection
+from rollin.report.records import RunRecord
+from rollin.report.statistics import Interval, Summary, iqm_interval, summarise
+from rollin.report.words import percent
+from rollin.runs.spec import RunSpec
+
+Matches = dict[Cell, dict[float, list[RunRecord]]]
+"""Runs of each cell by scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellResult:
+    """One figure of one condition: ours by seed, and the published one.
+
+    step: where it was read in our runs, which may be shorter than the paper's.
+    """
+
+    cell: Cell
+    reading: Reading
+    step: int
+    seeds: tuple[int, ...]
+    values: tuple[float, ...]
+    published: Published | None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Mean ± standard error over seeds."""
+        return summarise(self.values)
+
+    @cached_property
+    def iqm(self) -> Interval:
+        """Interquartile mean with its bootstrap interval."""
+        return iqm_interval([self.values])
+
+    @property
+    def difference(self) -> float | None:
+        """Our mean less the published one."""
+        return None if self.published is None else self.summary.mean - self.published.mean
+
+
+def is_above(ours: float, other: float) -> bool:
+    """Whether a mean is larger by more than the three digits that tables show."""
+    return ours > other + 5e-4
+
+
+@dataclass(frozen=True, eq=False)
+class TableResults:
+    """A table of the paper as far as there are runs of one scale for it."""
+
+    table: Table
+    scale: float
+    runs: dict[Cell, list[RunRecord]]
+
+    @cached_property
+    def results(self) -> list[CellResult]:
+        """Every cell that has runs, reading by reading."""
+        found = (self._read(c, r) for r in self.table.readings for c in self.table.cells)
+        return [result for result in found if result is not None]
+
+    def _read(self, cell: Cell, reading: Reading) -> CellResult | None:
+        if reading.figure == "kappa" and cell.labels["method"] == "scratch":
+            return None  # it stands at the last context by definition
+        runs = self.runs.get(cell, [])
+        step = round(reading.step * self._scale_of(cell))
+        values = {run.seed: run.figure(reading.figure, step) for run in runs}
+        known = {seed: value for seed, value in values.items() if value is not None}
+        if not known:
+            return None
+        published = cell.published.get(reading)
+        return CellResult(cell, reading, step, tuple(known), tuple(known.values()), published)
+
+    def _scale_of(self, cell: Cell) -> float:
+        """The scale without rounding; 1 for a part of the paper's run, too."""
+        exact = self.scale == 1 or cell not in self.runs
+        return self.scale if exact else self.runs[cell][0].steps / cell.config.steps
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[Cell, Reading], CellResult]:
+        return {(result.cell, result.reading): result for result in self.results}
+
+    def at(self, cell: Cell, reading: Reading) -> CellResult | None:
+        """The result of a cell, if it has runs that reach the reading."""
+        return self._by_place.get((cell, reading))
+
+    def baseline(self, result: CellResult) -> CellResult | None:
+        """What a result is compared with, if that was run."""
+        base = self.table.baseline(result.cell)
+        return None if base is None else self.at(base, result.reading)
+
+    def beats_baseline(self, result: CellResult) -> bool:
+        """Whether our ROLLIN is above our baseline."""
+        base = self.baseline(result)
+        return (
+            result.cell.rolls_in
+            and base is not None
+            and is_above(result.summary.mean, base.summary.mean)
+        )
+
+    def published_beats(self, cell: Cell, reading: Reading) -> bool:
+        """Whether the published ROLLIN is above the published baseline."""
+        base = self.table.baseline(cell)
+        if base is None or not cell.rolls_in:
+            return False
+        ours, other = cell.published.get(reading), base.published.get(reading)
+        return ours is not None and other is not None and is_above(ours.mean, other.mean)
+
+    def pairs(self, reading: Reading) -> list[tuple[CellResult, CellResult]]:
+        """Every ROLLIN cell with its baseline, where both were run."""
+        found = ((r, self.baseline(r)) for r in self.results if r.reading == reading)
+        return [(r, base) for r, base in found if base is not None and r.cell.rolls_in]
+
+    def digits(self, reading: Reading) -> int:
+        """As many decimals as the paper prints."""
+        printed = [p.printed_mean for c in self.table.cells if (p := c.published.get(reading))]
+        return max((len(text.partition(".")[2]) for text in printed), default=3)
+
+    def warnings(self) -> list[str]:
+        """Where the runs differ from the paper's protocol."""
+        notes = []
+        table = self.table
+        if self.scale != 1:
+            change = "shortened" if self.scale < 1 else "lengthened"
+            notes.append(
+                f"Training {change} to {percent(self.scale)} of the paper's: published values are "
+                "of the full length."
+            )
+        sizes = {len({run.seed for run in runs}) for runs in self.runs.values()}
+        if sizes != {table.seeds}:
+            low, high = min(sizes), max(sizes)
+            count = str(low) if low == high else f"{low} to {high}"
+            notes.append(f"Seeds per cell: {count}; the paper used {table.seeds}.")
+        missing = len(table.cells) - len(self.runs)
+        if missing:
+            notes.append(f"{missing} of the table's {len(table.cells)} cells have no runs here.")
+        short = sorted({r.step for r in table.readings if self._too_short(r)})
+        if short:
+            steps = " and ".join(f"{step:,}" for step in short)
+            notes.append(f"Some runs end before the reading at {steps} steps.")
+        return notes
+
+    def _too_short(self, reading: Reading) -> bool:
+        runs = (run for some in self.runs.values() for run in some)
+        return self.scale == 1 and any(run.steps < reading.step for run in runs)
+
+
+def match(records: Iterable[RunRecord]) -> Matches:
+    """The cells of the paper that runs belong to, with their scale; seeds in order."""
+    cells = dict.fromkeys(cell for table in tables().values() for cell in table.cells)
+    conditions: dict[str, list[RunRecord]] = {}
+    for record in records:
+        alike = RunSpec(record.spec.task, replace(record.spec.config, seed=0))
+        conditions.setdefault(alike.hash, []).append(record)
+    found: Matches = {}
+    for runs in conditions.values():
+        for cell in cells:
+            scale = cell.scale_of(runs[0].spec) if cell.task == runs[0].spec.task else None
+            if scale is not None:
+                scale = float(f"{scale:.3g}")  # steps are whole numbers: 0.333 of one and another
+                found.setdefault(cell, {}).setdefault(scale, []).extend(runs)
+    return {
+        cell: {scale: _one_per_seed(runs) for scale, runs in by_scale.items()}
+        for cell, by_scale in found.items()
+    }
+
+
+def _one_per_seed(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The longest run of every seed."""
+    longest: dict[int, RunRecord] = {}
+    for run in sorted(runs, key=lambda r: (r.seed, -r.steps)):
+        longest.setdefault(run.seed, run)
+    return list(longest.values())
+
+
+def results_of(collection: Collection, table: str | None = None) -> list[TableResults]:
+    """Tables that the runs fill, the largest scale first; `table`: that one and no other."""
+    matches = match(collection.records)
+    if table is not None:
+        return _by_scale(find_table(table), matches)
+    named = dict.fromkeys(name for sweep in collection.sweeps for name in sweep.tables)
+    own = [tables()[name] for name in named if name in tables()]
+    left = {cell: runs for cell, runs in matches.items() if all(cell not in t.cells for t in own)}
+    return [found for one in [*own, *_fill(left)] for found in _by_scale(one, matches)]
+
+
+def _by_scale(table: Table, matches: Matches) -> list[TableResults]:
+    scales = sorted({s for cell in table.cells for s in matches.get(cell, {})}, reverse=True)
+    return [
+        TableResults(table, s, {c: matches[c][s] for c in table.cells if s in matches.get(c, {})})
+        for s in scales
+    ]
+
+
+def _fill(matches: Matches) -> list[Table]:
+    """Tables that together show all of these cells: each shows most of what no other does."""
+    left = [table for table in tables().values() if table.kind == "table"]
+    chosen: list[Table] = []
+    shown: set[tuple[Cell, Reading]] = set()
+
+    def new(table: Table) -> set[tuple[Cell, Reading]]:
+        return {(c, r) for c in table.cells if c in matches for r in table.readings} - shown
+
+    while left:
+        best = max(left, key=lambda t: (len(new(t)), -len(t.cells)))
+        if not new(best):
+            break
+        shown |= new(best)
+        chosen.append(best)
+        left.remove(best)
+    return [table for table in tables().values() if table in chosen]

@@ -1,0 +1,157 @@
+"""What a page shows of each table: grids, findings, a row per condition, learning curves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from rollin.report.exports import file_name
+from rollin.report.findings import Arrivals, Improvement, agreement, arrivals, improvements
+from rollin.report.grids import Grid, grids, ours_text
+from rollin.report.panels import Panel, panels
+from rollin.report.results import CellResult, TableResults
+from rollin.report.strips import common_axis, strip
+from rollin.report.style import themed, to_svg
+from rollin.report.words import (
+    method_text,
+    percent,
+    reading_text,
+    setting_names,
+    signed,
+    trace_text,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One condition and reading of the long table, as it is printed and as it is sorted."""
+
+    result: CellResult
+    reading: str
+    labels: list[str]
+    method: str
+    published: str
+    ours: str
+    difference: str
+    iqm: str
+    strip: Markup
+    beats: bool
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend."""
+
+    label: str
+    colour: str
+    dashed: bool
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Panels of one quantity, drawn."""
+
+    title: str
+    panels: list[tuple[str, Markup]]
+
+
+@dataclass(frozen=True)
+class CurveBlock:
+    """Learning curves that one legend belongs to."""
+
+    keys: list[Key]
+    quantities: list[Curves]
+    published: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the paper with our runs of one scale."""
+
+    anchor: str
+    title: str
+    printed: str
+    results: TableResults
+    grids: list[Grid]
+    improvements: list[tuple[str, list[Improvement]]]
+    arrivals: list[tuple[str, list[Arrivals]]]
+    sentences: list[str]
+    label_names: list[str]
+    rows: list[Row]
+    curves: CurveBlock
+
+
+def section(results: TableResults) -> Section:
+    """Everything of one table."""
+    table = results.table
+    title = table.title
+    if results.scale != 1:
+        title += f" ({percent(results.scale)} of the paper's length)"
+    read = [(reading, reading_text(reading, results.scale)) for reading in table.readings]
+    better = [(text, improvements(results, reading)) for reading, text in read]
+    came = [(text, arrivals(results, reading)) for reading, text in read]
+    said = [agreement(results, reading) for reading, _ in read]
+    names = _label_names(results)
+    return Section(
+        file_name(results),
+        title,
+        table.printed,
+        results,
+        grids(results),
+        [(text, some) for text, some in better if some],
+        [(text, some) for text, some in came if some],
+        [sentence for sentence in said if sentence],
+        names,
+        _rows(results, names),
+        curve_block(panels(results), file_name(results)),
+    )
+
+
+def _label_names(results: TableResults) -> list[str]:
+    """Labels in which the settings differ."""
+    cells = list(results.runs)
+    names = dict.fromkeys(name for cell in cells for name in setting_names(cell.labels))
+    return [n for n in names if len({cell.labels.get(n) for cell in cells}) > 1]
+
+
+def _rows(results: TableResults, names: Sequence[str]) -> list[Row]:
+    rows = []
+    for reading in results.table.readings:
+        some = [r for r in results.results if r.reading == reading]
+        digits = results.digits(reading)
+        for r in some:
+            value, low, high = (f"{v:.{digits}f}" for v in r.iqm)
+            rows.append(
+                Row(
+                    r,
+                    reading_text(reading, results.scale),
+                    [r.cell.labels.get(name, "") for name in names],
+                    method=method_text(r.cell.labels),
+                    published=str(r.published) if r.published else "–",
+                    ours=ours_text(r, digits),
+                    difference="–" if r.difference is None else signed(r.difference, digits),
+                    iqm=f"{value} [{low}, {high}]" if len(r.values) > 1 else value,
+                    strip=strip(r, common_axis(some)),
+                    beats=results.beats_baseline(r),
+                )
+            )
+    return rows
+
+
+def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock:
+    """Every panel as a drawing of its own."""
+    quantities = []
+    for name, some in found.items():
+        drawn = []
+        for number, panel in enumerate(some):
+            svg = to_svg(panel.figure(), f"{anchor}-{name}-{number}-", tight=False)
+            drawn.append((f"{trace_text(name)}, {panel.title}", Markup(svg)))
+        quantities.append(Curves(trace_text(name), drawn))
+    every = [panel for some in found.values() for panel in some]
+    keys: dict[str, Key] = {}
+    for panel in sorted(every, key=lambda p: -len(p.lines)):  # the fullest has the whole order
+        for line in panel.lines:
+            dashed = line.look.get("linestyle", "-") != "-"
+            keys.setdefault(line.label, Key(line.label, themed(line.look["color"]), dashed))
+    known = any(line.published for panel in every for line in panel.lines)
+    return CurveBlock(list(keys.values()), quantities, known)

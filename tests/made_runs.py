@@ -1,0 +1,110 @@
+"""Finished runs written by hand through the real classes, without training."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rollin.curriculum import Advance, Progress
+from rollin.runs import rollin, sac, tabular
+from rollin.runs.figures import figures_at, milestones
+from rollin.runs.files import write_json
+from rollin.runs.spec import RunSpec
+from rollin.runs.store import MetricsWriter, RunDirectory
+from rollin.runs.versions import versions
+
+COMMAND = "rollin reproduce made-up"
+EPISODE = 100  # steps of each
+
+
+def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """A CSV of a run; what a row does not name is 0."""
+    writer = MetricsWriter(path, columns)
+    for row in rows:
+        writer.write({name: row.get(name, 0.0) for name in columns})
+    writer.flush()
+
+
+def tabular_run(
+    path: Path, spec: RunSpec[Any], k: int, total: float = 0.5, command: str = COMMAND
+) -> Path:
+    """A tabular run that walked evenly to context k of 16 and ended with a return."""
+    run = RunDirectory.prepare(path, spec, "made up", command)
+    steps = spec.config.steps
+    rows = [
+        {"step": steps * i // 10, "k": k * i // 10, "return_horizon": total * i / 10}
+        for i in range(1, 11)
+    ]
+    write_rows(path / "metrics.csv", tabular.COLUMNS, rows)
+    switches = [
+        {"step": steps * i // (k + 1), "k": i, "reason": "", "success_rho": 0.1, "success_mu": 0.2}
+        for i in range(1, k + 1)
+    ]
+    figures = {"kappa": k / 16, "k": k, "K": 16, "final_return": total, "success": 0.5}
+    figures |= {"final_return_infinite": total, "env_steps": 1, "rollin_steps": 0}
+    figures |= {"rollin_steps_expected": 0, "gradient_steps": steps, "seconds": 36.0}
+    run.write_result({**figures, "switches": switches, "versions": versions()})
+    return path
+
+
+def deep_run(
+    path: Path,
+    spec: RunSpec[Any],
+    advances: list[int],
+    gain: float = 1.0,
+    command: str = COMMAND,
+) -> Path:
+    """A run of ROLLIN in episodes of 100 steps, which advanced at some steps.
+
+    The return of an episode is gain times its last step, its x-velocity a thousandth of that.
+    """
+    run = RunDirectory.prepare(path, spec, "made up", command)
+    config = spec.config
+    contexts = 11
+    kappas = [i / (contexts - 1) for i in range(contexts)]
+    first = contexts - 1 if config.algorithm.method == "scratch" else 0
+    walked = [Advance(step, first + i, "mastered") for i, step in enumerate(advances, 1)]
+    progress = Progress(contexts - 1, first + len(walked), walked, kappas)
+    ends = range(EPISODE, config.steps + 1, EPISODE)
+    episodes = [
+        {"step": end, "return": gain * end, "length": EPISODE, "x_velocity": gain * end / 1000}
+        for end in ends
+    ]
+    write_rows(path / "episodes.csv", (*rollin.EPISODE_COLUMNS, "x_velocity"), episodes)
+    every = max(1, config.steps // 10)
+    rows = [
+        {"step": step, "kappa": progress.kappa_at(step)}
+        for step in range(every, config.steps + 1, every)
+    ]
+    write_rows(path / "metrics.csv", rollin.COLUMNS, rows)
+    columns = {name: [row[name] for row in episodes] for name in episodes[0]}
+    told = (config.steps, progress, columns, ("x_velocity",), config.last)
+    run.write_result(
+        {
+            **figures_at(*told),
+            "milestones": milestones(*told),
+            "k": progress.k,
+            "K": progress.K,
+            "env_steps": config.steps,
+            "seconds": 72.0,
+            "advances": [asdict(advance) for advance in walked],
+            "curriculum": {"kappas": kappas},
+            "versions": versions(),
+        }
+    )
+    return path
+
+
+def sac_run(path: Path, spec: RunSpec[Any], total: float) -> Path:
+    """A run of plain SAC that ended with a return."""
+    run = RunDirectory.prepare(path, spec, "made up", "rollin train")
+    rows = [{"step": spec.config.steps, "eval_return": total}]
+    write_rows(path / "metrics.csv", sac.COLUMNS, rows)
+    run.write_result({"eval_return": total, "env_steps": spec.config.steps, "seconds": 1.0})
+    return path
+
+
+def write_sweep(out: Path, table: str, runs: dict[str, RunSpec[Any]], scale: float = 1.0) -> None:
+    """The description of a sweep."""
+    planned = {name: spec.hash for name, spec in runs.items()}
+    described = {"table": table, "scale": scale, "command": COMMAND, "versions": versions()}
+    write_json(out / "sweep.json", {**described, "runs": planned})
