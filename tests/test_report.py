@@ -522,6 +522,17 @@ def test_runs_that_are_no_cell_are_listed_by_their_options(tmp_path) -> None:
     assert 'data-line="gamma 0.9"' in page
 
 
+def test_names_from_files_are_text_and_nothing_else(tmp_path) -> None:
+    name = 'mine:<b>"x" $a_$b'
+    spec = RunSpec(name, rollin_config(beta=0.3, steps=20_000))
+    deep_run(tmp_path / "deep", spec, [1000], command="<script>")
+    make_report(collect([tmp_path]), tmp_path / "r.html", images=True)
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("<script>") == 1
+    assert "<b>" not in text.replace("<b>ours</b>", "").split("</ul>")[1]
+    assert text.count("mine:&lt;b&gt;") >= 3  # title, table, panels
+
+
 def test_a_curves_table_has_no_grid(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.75: [4]})
     make_report(collect([tmp_path]), tmp_path / "r.html", table="four-rooms-hard-curves")

@@ -72,7 +72,7 @@ def table_latex(results: TableResults) -> str:
     lines = [
         "% needs \\usepackage{booktabs,xcolor}",
         r"\begin{table}[t]",
-        r"\centering",
+        r"\centering\footnotesize",
         rf"\caption{{{escape(_caption(results))}}}",
         rf"\label{{tab:{table.name}}}",
     ]

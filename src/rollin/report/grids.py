@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rollin.paper.cells import Cell, Reading
 from rollin.report.results import CellResult, TableResults, is_above
-from rollin.report.words import label_text, reading_text, signed
+from rollin.report.words import label_text, reading_text, signed, steps_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Grid:
-    """One reading of a table; None where the paper has no such condition."""
+    """One reading of a table; None where the paper has no such condition.
+
+    published_at: where the paper reads it, if our runs are of another length.
+    """
 
     reading: Reading
     title: str
+    published_at: str
     columns: list[str]
     rows: list[tuple[str, list[Place | None]]]
 
@@ -60,7 +64,8 @@ def _grid(results: TableResults, reading: Reading) -> Grid | None:
         here = [cells.get((row, column)) for column in columns]
         body.append((row, _row(results, reading, here)))
     title = reading_text(reading, results.scale)
-    return Grid(reading, title, list(columns), body)
+    published_at = "" if results.scale == 1 else f"{steps_text(reading.step)} steps"
+    return Grid(reading, title, published_at, list(columns), body)
 
 
 def _key(cell: Cell, names: Sequence[str]) -> tuple[str, ...]:

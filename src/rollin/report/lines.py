@@ -34,6 +34,11 @@ class Line:
     traces: Sequence[Trace]
     published: Mapping[int, Published] = field(default_factory=dict)
 
+    def published_inside(self) -> dict[int, Published]:
+        """What was published of steps that all seeds have reached, or nearly so."""
+        end = min(trace.steps[-1] for trace in self.traces)
+        return {step: value for step, value in self.published.items() if step <= BEYOND * end}
+
 
 def draw_lines(
     ax: Axes, lines: Sequence[Line], *, stepped: bool = False, seeds: bool = False
@@ -61,10 +66,9 @@ def draw_lines(
             thin = _thinned(trace.steps)
             values = _held(trace, thin)
             ax.plot(thin, values, color=colour, lw=0.6, alpha=0.45, gid=group, **after)
-        for step, value in line.published.items():
-            if step <= BEYOND * steps[-1]:
-                dot = _draw_published(ax, step, value, colour, group)
-                handles.setdefault("published", dot)
+        for step, value in line.published_inside().items():
+            dot = _draw_published(ax, step, value, colour, group)
+            handles.setdefault("published", dot)
     return handles
 
 

@@ -86,11 +86,9 @@ def goal_path(delta: float = 1 / 24) -> Figure:
     ax.plot(
         *PATH[-1], marker="*", color="#f59e0b", markeredgecolor="black", markersize=13, zorder=6
     )
-    for kappa, (x, y), (dx, dy) in zip(
-        ("κ = 0", "κ = 1/3", "κ = 2/3", "κ = 1"), PATH,
-        ((0, -1.1), (0, -1.1), (0, 0.8), (0, 0.8)), strict=True,
-    ):  # fmt: skip
-        ax.text(x + dx, y + dy, kappa, ha="center", va="center", fontsize=8)
+    words = ("κ = 0", "κ = 1/3", "κ = 2/3", "κ = 1")
+    for word, (x, y), beside in zip(words, PATH, (-1.1, -1.1, 0.8, 0.8), strict=True):
+        ax.text(x, y + beside, word, ha="center", va="center", fontsize=8)
     ax.set(xlabel="x (m)", ylabel="y (m)", title=f"Goals on the path, Δ = 1/{round(1 / delta)}")
     figure.text(0.5, -0.02, "□ start   ● goals   ★ last goal", ha="center", fontsize=8)
     return figure

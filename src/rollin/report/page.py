@@ -120,8 +120,10 @@ def _warnings(collection: Collection, results: Sequence[TableResults]) -> list[s
     """Everything in which these results are not the paper's, or not of one piece."""
     notes: list[str] = []
     for found in results:
-        before = f"{found.table.title}: " if len(results) > 1 else ""
-        notes += [before + note for note in found.warnings()]
+        if len(results) == 1:
+            notes += found.warnings()
+        elif own := found.warnings():
+            notes.append(f"{found.table.title}: {' '.join(own)}")
     for sweep in collection.sweeps:
         if sweep.missing:
             notes.append(

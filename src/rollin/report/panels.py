@@ -40,7 +40,7 @@ class Panel:
         """Draw it; returns what a legend shows."""
         few = len(self.lines) <= FEW
         shown = draw_lines(ax, self.lines, stepped=self.name == "kappa", seeds=few)
-        ax.set_title(self.title)
+        ax.set_title(self.title, parse_math=False)  # a task may be called anything
         ax.set_ylabel(trace_text(self.name))
         set_axes(ax, self.name, self.steps)
         return shown

@@ -70,18 +70,13 @@ class TableResults:
         if reading.figure == "kappa" and cell.labels["method"] == "scratch":
             return None  # it stands at the last context by definition
         runs = self.runs.get(cell, [])
-        step = round(reading.step * self._scale_of(cell))
+        step = round(reading.step * self.scale)
         values = {run.seed: run.figure(reading.figure, step) for run in runs}
         known = {seed: value for seed, value in values.items() if value is not None}
         if not known:
             return None
         published = cell.published.get(reading)
         return CellResult(cell, reading, step, tuple(known), tuple(known.values()), published)
-
-    def _scale_of(self, cell: Cell) -> float:
-        """The scale without rounding; 1 for a part of the paper's run, too."""
-        exact = self.scale == 1 or cell not in self.runs
-        return self.scale if exact else self.runs[cell][0].steps / cell.config.steps
 
     @cached_property
     def _by_place(self) -> dict[tuple[Cell, Reading], CellResult]:
@@ -164,7 +159,6 @@ def match(records: Iterable[RunRecord]) -> Matches:
         for cell in cells:
             scale = cell.scale_of(runs[0].spec) if cell.task == runs[0].spec.task else None
             if scale is not None:
-                scale = float(f"{scale:.3g}")  # steps are whole numbers: 0.333 of one and another
                 found.setdefault(cell, {}).setdefault(scale, []).extend(runs)
     return {
         cell: {scale: _one_per_seed(runs) for scale, runs in by_scale.items()}

@@ -153,5 +153,5 @@ def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock
         for line in panel.lines:
             dashed = line.look.get("linestyle", "-") != "-"
             keys.setdefault(line.label, Key(line.label, themed(line.look["color"]), dashed))
-    known = any(line.published for panel in every for line in panel.lines)
+    known = any(line.published_inside() for panel in every for line in panel.lines)
     return CurveBlock(list(keys.values()), quantities, known)

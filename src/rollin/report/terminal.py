@@ -15,8 +15,8 @@ def terminal_tables(results: TableResults) -> list[Table]:
 
 def _table(grid: Grid, results: TableResults) -> Table:
     title = f"{grid.title}: published | ours"
-    if results.scale != 1:
-        title += f" ({percent(results.scale)} of the paper's length)"
+    if grid.published_at:
+        title += f" ({percent(results.scale)} of the paper's {grid.published_at})"
     shown = Table(title=title, title_justify="left", box=None, pad_edge=False)
     shown.add_column("")
     for column in grid.columns:
