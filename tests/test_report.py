@@ -327,6 +327,9 @@ def test_tables_are_those_that_the_runs_fill_best(tmp_path) -> None:
     ]  # fmt: skip
     write_sweep(tmp_path / "two", "four-rooms-hard-curves", {})
     assert shown(tmp_path / "two") == ["four-rooms-hard-curves"]
+    several = ["four-rooms-progress", "four-rooms-hard-curves", "four-rooms-summary"]
+    write_json(tmp_path / "two" / "sweep.json", {"tables": several})
+    assert shown(tmp_path / "two") == ["four-rooms-summary"]  # which shows what the others do
     write_sweep(tmp_path / "two", "no-such-table", {})
     assert shown(tmp_path / "two") == ["four-rooms-summary"]
     with pytest.raises(RollinError, match="Unknown table"):
@@ -379,6 +382,7 @@ def test_latex_is_escaped_and_coloured(results) -> None:
     assert r" & 0.812 $\pm$ 0.062 & {\color{purple}\textbf{1.000 $\pm$ 0.000}} \\" in text
     assert r"$\kappa$ at 50k steps & baseline & ROLLIN $\beta$ = 0.75 \\" in text
     assert text.count(r"\begin{tabular}{lcc}") == text.count(r"\end{tabular}") == 2
+    assert r"\label{table:four-rooms}" in text
     assert text.isascii()
     assert escape("a_b & 50% {x} ~ ^ # $ \\ <") == (
         r"a\_b \& 50\% \{x\} \textasciitilde{} \textasciicircum{} \# \$ \textbackslash{} "

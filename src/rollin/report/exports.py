@@ -68,13 +68,12 @@ def escape(text: str) -> str:
 
 def table_latex(results: TableResults) -> str:
     """A booktabs table to be included: published over ours, purple where ROLLIN is ahead."""
-    table = results.table
     lines = [
         "% needs \\usepackage{booktabs,xcolor}",
         r"\begin{table}[t]",
         r"\centering\footnotesize",
         rf"\caption{{{escape(_caption(results))}}}",
-        rf"\label{{tab:{table.name}}}",
+        rf"\label{{{file_name(results).replace('-', ':', 1)}}}",
     ]
     for number, grid in enumerate(grids(results)):
         lines += [r"\par\medskip"] * (number > 0)

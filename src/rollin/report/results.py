@@ -180,9 +180,10 @@ def results_of(collection: Collection, table: str | None = None) -> list[TableRe
     if table is not None:
         return _by_scale(find_table(table), matches)
     named = dict.fromkeys(name for sweep in collection.sweeps for name in sweep.tables)
-    own = [tables()[name] for name in named if name in tables()]
+    own = _fill(matches, [tables()[name] for name in named if name in tables()])
     left = {cell: runs for cell, runs in matches.items() if all(cell not in t.cells for t in own)}
-    return [found for one in [*own, *_fill(left)] for found in _by_scale(one, matches)]
+    others = _fill(left, [t for t in tables().values() if t.kind == "table"])
+    return [found for one in (*own, *others) for found in _by_scale(one, matches)]
 
 
 def _by_scale(table: Table, matches: Matches) -> list[TableResults]:
@@ -193,14 +194,15 @@ def _by_scale(table: Table, matches: Matches) -> list[TableResults]:
     ]
 
 
-def _fill(matches: Matches) -> list[Table]:
-    """Tables that together show all of these cells: each shows most of what no other does."""
-    left = [table for table in tables().values() if table.kind == "table"]
-    chosen: list[Table] = []
-    shown: set[tuple[Cell, Reading]] = set()
+def _fill(matches: Matches, candidates: Sequence[Table]) -> list[Table]:
+    """Those that together show all of these cells: each shows most of what no other does."""
+    left, chosen = list(candidates), []
+    shown: set[tuple[Cell, Reading | None]] = set()
 
-    def new(table: Table) -> set[tuple[Cell, Reading]]:
-        return {(c, r) for c in table.cells if c in matches for r in table.readings} - shown
+    def new(table: Table) -> set[tuple[Cell, Reading | None]]:
+        # every table shows the curves of its cells, too: None
+        read = (*table.readings, None)
+        return {(cell, r) for cell in table.cells if cell in matches for r in read} - shown
 
     while left:
         best = max(left, key=lambda t: (len(new(t)), -len(t.cells)))
@@ -209,4 +211,4 @@ def _fill(matches: Matches) -> list[Table]:
         shown |= new(best)
         chosen.append(best)
         left.remove(best)
-    return [table for table in tables().values() if table in chosen]
+    return [table for table in candidates if table in chosen]
