@@ -479,6 +479,7 @@ def test_the_page_is_self_contained_and_its_links_lead_somewhere(tmp_path) -> No
     assert "<y>" not in text
     assert "1234.500" in text
     assert "These runs were made by 3 different commands." in text
+    assert re.search(r"<b>[\d.]+</b> core-minutes", text)
     names = {path.name for path in (out.parent / "figures").glob("*.png")}
     assert {"rewards.png", "velocity-summary-scale-0.01-kappa.png"} < names
     assert len(read_runs_csv(out.parent / "runs.csv")) == 6

@@ -112,8 +112,10 @@ def _facts(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
         steps = sum(r.steps for r in records if isinstance(r, TabularRecord) == tabular)
         if steps:
             facts.append((f"{steps:,}", what))
-    hours = sum(record.seconds for record in records) / 3600
-    return [*facts, (f"{hours:,.2f}" if hours < 10 else f"{hours:,.0f}", "core-hours")]
+    minutes = sum(record.seconds for record in records) / 60
+    if minutes < 60:
+        return [*facts, (f"{minutes:.1f}", "core-minutes")]
+    return [*facts, (f"{minutes / 60:,.1f}", "core-hours")]
 
 
 def _warnings(collection: Collection, results: Sequence[TableResults]) -> list[str]:
