@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+SITE := build/docs
 
-.PHONY: demo test lint format bench bench-sac clean
+.PHONY: demo test lint format docs bench bench-sac clean
 
 demo: $(VENV)/core
 	$(BIN)/rollin demo
@@ -20,6 +21,10 @@ lint: $(VENV)/dev
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky docs $(SITE)
+	@echo "Documentation: $(abspath $(SITE))/index.html"
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
@@ -40,6 +45,10 @@ $(VENV)/dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+$(VENV)/docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 # what we compare with, apart from what we need: PyTorch first, so that the others take it as it is;
 # SBX without its own demands, because it asks for a second build of one library
 $(PEERS)/ready: benchmarks/peers/requirements.txt
@@ -50,5 +59,5 @@ $(PEERS)/ready: benchmarks/peers/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(PEERS) $(SITE) .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

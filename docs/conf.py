@@ -1,0 +1,31 @@
+"""How Sphinx builds the site; `make docs` runs it."""
+
+import sys
+from pathlib import Path
+
+import rollin
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "rollin"
+author = "The rollin developers"
+version = release = rollin.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "outside_links",
+    "docstrings",
+    "signatures",
+    "cli_reference",
+]
+exclude_patterns = ["_ext"]
+myst_heading_anchors = 3  # links such as #in-theory, as they work in the repository
+smartquotes = False  # or --help would become –help
+autodoc_member_order = "bysource"
+maximum_signature_line_length = 72
+toc_object_entries = False
+
+html_theme = "furo"
+html_title = f"rollin {version}"
+html_copy_source = html_show_sourcelink = False
