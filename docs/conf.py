@@ -19,8 +19,8 @@ extensions = [
     "signatures",
     "cli_reference",
 ]
-exclude_patterns = ["_ext"]
 myst_heading_anchors = 3  # links such as #in-theory, as they work in the repository
+highlight_language = "text"  # blocks without a language are commands and what they print
 smartquotes = False  # or --help would become –help
 autodoc_member_order = "bysource"
 maximum_signature_line_length = 72
@@ -29,3 +29,5 @@ toc_object_entries = False
 html_theme = "furo"
 html_title = f"rollin {version}"
 html_copy_source = html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
