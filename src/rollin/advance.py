@@ -23,7 +23,15 @@ class AdvanceRule(Protocol):
 
 @dataclass(frozen=True)
 class SuccessRate:
-    """Advance when the success rate is strictly greater than the threshold (four rooms: 50 %)."""
+    """Advance when the success rate is strictly greater than the threshold (four rooms: 50 %).
+
+    >>> import rollin
+    >>> rule = rollin.SuccessRate(0.5)
+    >>> rule.mastered(0.503)
+    'success rate 0.503 > 0.5'
+    >>> rule.mastered(0.5) is None
+    True
+    """
 
     threshold: float = 0.5
 
@@ -51,7 +59,12 @@ class SuccessRate:
 
 @dataclass(frozen=True)
 class SubOptimality:
-    """Advance when the soft sub-optimality V*(ρ) - V^π(ρ) is at most ε (the theory's rule)."""
+    """Advance when the soft sub-optimality V*(ρ) - V^π(ρ) is at most ε (the theory's rule).
+
+    >>> import rollin
+    >>> rollin.SubOptimality(0.01).mastered(0.004)
+    'sub-optimality 0.004 ≤ 0.01'
+    """
 
     epsilon: float
 
@@ -80,7 +93,13 @@ class EpisodeRule(Protocol):
 
 @dataclass(frozen=True)
 class ReturnThreshold:
-    """Advance when the mean return is strictly greater than R, a number or a function of κ."""
+    """Advance when the mean return is strictly greater than R, a number or a function of κ.
+
+    >>> import rollin
+    >>> rising = rollin.ReturnThreshold(lambda kappa: 500 + 4500 * kappa)
+    >>> rising.threshold_at(0.5)
+    2750.0
+    """
 
     R: float | Callable[[float], float]
 

@@ -128,6 +128,16 @@ class Curriculum:
 
     contexts: (K + 1, C); kappas: (K + 1,) rising to 1; episodes: length of the window that the
     rule looks at; path: ω(κ), if the contexts lie on one, with the step delta.
+
+    >>> import rollin
+    >>> path = rollin.Curriculum.along([[0, 0], [8, 0], [8, 8]], delta=0.25, rule=80.0)
+    >>> path.kappas
+    (0.0, 0.25, 0.5, 0.75, 1.0)
+    >>> path.contexts[3].tolist()
+    [8.0, 4.0]
+    >>> speeds = rollin.Curriculum.listed([[0.5], [1], [2]], rule=rollin.SuccessRate(0.8))
+    >>> speeds.threshold(0)
+    0.8
     """
 
     contexts: NDArray[np.float64]

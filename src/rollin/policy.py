@@ -26,6 +26,15 @@ class Policy:
     layers: (inputs + 1, outputs) each, the bias as last row; low, high: (A,) of the action's box;
     log_std: (2,) bounds of log σ; contexts: (K + 1, C) of the curriculum it was trained on, empty
     for plain SAC; k: the context that training reached.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> few = {"steps": 400, "warmup": 200, "hidden": (8, 8), "batch": 16}
+    >>> policy = rollin.train("point-umaze", **few).policy
+    >>> policy.act([0.0, 0.0, 0.0, 0.0], context=[2.0, 0.0]).shape
+    (2,)
+    >>> policy.act(np.zeros((5, 4)), generator=np.random.default_rng(0)).shape
+    (5, 2)
     """
 
     layers: tuple[Float, ...] = field(repr=False)

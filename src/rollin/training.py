@@ -72,6 +72,12 @@ def train(
     goes on after an interruption; the env must then be a function or a name, because evaluations
     need one of their own. on_event: called after every step (without `out`). options: every option
     of `rollin train`, by its name: method, hidden, gamma, relabel, …
+
+    >>> import rollin
+    >>> few = {"warmup": 200, "hidden": (8, 8), "batch": 16}
+    >>> trained = rollin.train("point-umaze", beta=0.1, steps=400, seed=0, **few)
+    >>> trained.k, trained.K, len(trained.returns)
+    (0, 12, 2)
     """
     options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
     if out is None:
@@ -99,7 +105,14 @@ def train(
 
 
 def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> RollinState:
-    """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`."""
+    """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`.
+
+    >>> import rollin
+    >>> state = rollin.prepare("point-umaze", beta=0.1, seed=0, hidden=(8, 8), batch=16)
+    >>> state.progress.k, state.progress.K, len(state.D)
+    (0, 12, 0)
+    >>> state.close()
+    """
     _refuse_directory_options(options)
     return _prepare(env, curriculum, _config(env, options))
 

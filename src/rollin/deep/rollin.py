@@ -70,7 +70,17 @@ class Event:
 
 
 def train_rollin(state: RollinState) -> Iterator[Event]:
-    """The detailed pseudocode, for ever; the numbers at the right are its lines."""
+    """The detailed pseudocode, for ever; the numbers at the right are its lines.
+
+    >>> import rollin
+    >>> state = rollin.prepare("point-umaze", warmup=100, hidden=(8, 8), batch=16)
+    >>> for event in rollin.train_rollin(state):
+    ...     if event.episode_end:
+    ...         break
+    >>> event.step, event.k, event.actor, event.episode.length
+    (200, 0, 'main', 200)
+    >>> state.close()
+    """
     env, curriculum, options = state.env, state.curriculum, state.options
     main, exp, D, D_exp = state.main, state.exp, state.D, state.D_exp
     progress, streams = state.progress, state.streams

@@ -26,6 +26,17 @@ def check_env(
     Acts at random for some steps under contexts of the curriculum (the env's own if not given, the
     bounds of its space if it has none). deterministic: also demand that a seed repeats an episode,
     without which a resumed run cannot go on bit for bit.
+
+    >>> import gymnasium
+    >>> import rollin
+    >>> angles = gymnasium.spaces.Box(0.0, 3.0, (1,))
+    >>> first_number = lambda outcome, context: outcome[0]  # of a batch, this is its first row
+    >>> env = rollin.Contextual(gymnasium.make("Pendulum-v1"), angles, first_number)
+    >>> rollin.check_env(env)  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+        ...
+    rollin.errors.RollinError: Pendulum-v1: compute_reward must give 50 values for a batch of 50
+    outcomes, got shape (3,): reduce over the last axis (axis=-1).
     """
     handle = env if isinstance(env, ContextEnv) else ContextEnv(env)
     if curriculum is not None and not isinstance(curriculum, Curriculum):

@@ -29,6 +29,35 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     - `reset(options={"context": c})` sets the context until another is given
     - `info["outcome"]`, at reset and at every step: all that the reward needs to know
     - `compute_reward(outcome, context)`: the reward of a step, batched over leading axes
+
+    >>> import gymnasium
+    >>> import numpy as np
+    >>> import rollin
+    >>> class Line(rollin.ContextualEnv):  # walk to a place on a line
+    ...     context_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    ...     action_space = gymnasium.spaces.Box(-0.1, 0.1, (1,))
+    ...     observation_space = gymnasium.spaces.Dict(
+    ...         observation=gymnasium.spaces.Box(-9.0, 9.0, (1,)), context=context_space
+    ...     )
+    ...     context = np.ones(1, np.float32)
+    ...
+    ...     def reset(self, *, seed=None, options=None):
+    ...         super().reset(seed=seed)
+    ...         self.context = np.asarray((options or {}).get("context", self.context))
+    ...         self.place, self.left = np.zeros(1, np.float32), 50
+    ...         return self.seen(), {"outcome": self.place}
+    ...
+    ...     def step(self, action):
+    ...         self.place, self.left = self.place + action, self.left - 1
+    ...         reward = float(self.compute_reward(self.place, self.context))
+    ...         return self.seen(), reward, False, self.left == 0, {"outcome": self.place}
+    ...
+    ...     def compute_reward(self, outcome, context):
+    ...         return np.exp(-5 * np.linalg.norm(outcome - context, axis=-1))
+    ...
+    ...     def seen(self):
+    ...         return {"observation": self.place, "context": self.context}
+    >>> rollin.check_env(Line())  # nothing to mend
     """
 
     context_space: spaces.Box
@@ -149,6 +178,18 @@ class Contextual(_Wrapper):
     to_context: from outcomes to contexts that they fulfil, for relabelling; is_success: whether
     outcomes fulfil contexts (by default where the reward is positive); measures: numbers of `info`
     to keep the mean of.
+
+    >>> import gymnasium
+    >>> import numpy as np
+    >>> import rollin
+    >>> def close(outcome, context):  # outcome: cos, sin and speed of the pendulum
+    ...     angle = np.abs(np.arctan2(outcome[..., 1], outcome[..., 0]))
+    ...     return np.exp(-np.abs(angle - context[..., 0]))
+    >>> angles = gymnasium.spaces.Box(0.0, np.pi, (1,), np.float64)
+    >>> env = rollin.Contextual(gymnasium.make("Pendulum-v1"), angles, close)
+    >>> observed, info = env.reset(seed=0, options={"context": [np.pi]})
+    >>> sorted(observed), info["outcome"].shape
+    (['context', 'observation'], (3,))
     """
 
     def __init__(
@@ -199,6 +240,35 @@ class GoalContext(_Wrapper):
     achieved goals fulfil desired ones; by default where the reward is positive, which does not fit
     rewards of -1 and 0. measures: numbers of `info` to keep the mean of. reset_options: options
     that the env's own reset always gets, such as where to start.
+
+    >>> import gymnasium
+    >>> import numpy as np
+    >>> import rollin
+    >>> box = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+    >>> class Jump(gymnasium.Env):  # a goal env: an action is the place to go to
+    ...     action_space = box
+    ...     observation_space = gymnasium.spaces.Dict(
+    ...         observation=box, achieved_goal=box, desired_goal=box
+    ...     )
+    ...     goal = np.zeros(2, np.float32)
+    ...
+    ...     def at(self, place):
+    ...         return {"observation": place, "achieved_goal": place, "desired_goal": self.goal}
+    ...
+    ...     def reset(self, *, seed=None, options=None):
+    ...         return self.at(np.zeros(2, np.float32)), {}
+    ...
+    ...     def step(self, action):
+    ...         return self.at(action), 0.0, True, False, {}
+    ...
+    ...     def compute_reward(self, achieved, desired, info):
+    ...         return (np.linalg.norm(achieved - desired, axis=-1) < 0.1) * 1.0
+    >>> env = rollin.GoalContext(Jump())
+    >>> observed, info = env.reset(options={"context": [0.5, 0.5]})
+    >>> observed["context"].tolist(), info["outcome"].tolist()
+    ([0.5, 0.5], [0.0, 0.0])
+    >>> env.step(np.array([0.5, 0.5], np.float32))[1]
+    1.0
     """
 
     def __init__(

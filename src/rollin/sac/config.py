@@ -62,5 +62,10 @@ class SACConfig:
             )
 
     def entropy_target(self, action_size: int) -> float:
-        """The target entropy for this many action dimensions."""
+        """The target entropy for this many action dimensions.
+
+        >>> import rollin
+        >>> rollin.SACConfig(hidden=(32, 32), batch=64).entropy_target(action_size=6)
+        -3.0
+        """
         return -action_size / 2 if self.target_entropy is None else self.target_entropy

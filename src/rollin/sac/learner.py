@@ -71,7 +71,20 @@ def make_learner(
     config: SACConfig,
     streams: Streams,
 ) -> Learner:
-    """The learner of that name, with first parameters from the stream `init`."""
+    """The learner of that name, with first parameters from the stream `init`.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> config = rollin.SACConfig(hidden=(8, 8), batch=16)
+    >>> learner = rollin.make_learner("cpu", 3, 1, config, rollin.Streams(seed=0))
+    >>> learner.act(np.zeros(3)).shape
+    (1,)
+    >>> batch = np.random.default_rng(0).random((16, 9), np.float32)
+    >>> info = learner.update(batch)
+    >>> learner.count, info.temperature
+    (1, 1.0)
+    >>> learner.close()
+    """
     layout = Layout(observation_size, action_size, config.hidden)
     if name == "cpu":
         from rollin.sac.cpu import CpuLearner as Kind

@@ -32,6 +32,21 @@ def relabel(
 
     The rows of a batch are drawn independently, so that which third a row is in is a matter of its
     place alone. A rest of one or two rows stays original.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> layout = rollin.RowLayout(observation=1, action=1, context=1, outcome=1)
+    >>> replay, generator = rollin.Replay(layout, capacity=100), np.random.default_rng(0)
+    >>> for t in range(30):  # from 0 to 30 with a goal that is never met
+    ...     after, end = [t + 1.0], t == 29
+    ...     ends = {"terminated": False, "truncated": end}
+    ...     replay.append([t], [0.0], 0.0, after, **ends, context=[99.0], outcome=after)
+    >>> picked = replay.draw(9, generator)
+    >>> batch = replay.gather(picked, np.empty((9, layout.batch_width), np.float32))
+    >>> met = lambda outcome, context: (outcome == context)[:, 0] * 1.0
+    >>> batch = rollin.relabel(replay, picked, batch, generator, met)
+    >>> batch[:3, -2].tolist(), batch[6:, -2].tolist()  # rewards: original, next state
+    ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
     """
     third = len(picked) // 3
     changed = picked[len(picked) - 2 * third :]

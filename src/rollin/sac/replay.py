@@ -33,7 +33,13 @@ _NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
 
 @dataclass(frozen=True)
 class RowLayout:
-    """Sizes of the parts of a row."""
+    """Sizes of the parts of a row.
+
+    >>> import rollin
+    >>> layout = rollin.RowLayout(observation=4, action=2, context=2, outcome=2)
+    >>> layout.width, layout.batch_width
+    (16, 16)
+    """
 
     observation: int
     action: int
@@ -56,7 +62,20 @@ class RowLayout:
 
 
 class Replay:
-    """Transitions of one agent."""
+    """Transitions of one agent.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> replay = rollin.Replay(rollin.RowLayout(observation=1, action=1), capacity=4)
+    >>> for t in range(6):
+    ...     replay.append([t], [0.0], 1.0, [t + 1], terminated=t == 5, truncated=False)
+    >>> len(replay), replay.total
+    (4, 6)
+    >>> picked = replay.draw(3, np.random.default_rng(0))
+    >>> batch = replay.gather(picked, np.empty((3, 5), np.float32))
+    >>> bool((batch[:, 2] == batch[:, 1] + 1).all())  # action, observation, next, reward, mask
+    True
+    """
 
     def __init__(self, layout: RowLayout, capacity: int, path: Path | None = None) -> None:
         """Memory for `capacity` rows; with a path, every row also goes to that file."""

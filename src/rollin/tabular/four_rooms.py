@@ -36,7 +36,15 @@ def reward_of_distance(distance: Array, base: float, threshold: int) -> Array:
 def four_rooms(
     reward: str = "easy", gamma: float = GAMMA, success: str = "rewarded"
 ) -> ContextualMDP:
-    """The contextual MDP of the four-room experiment with the easy or the hard reward."""
+    """The contextual MDP of the four-room experiment with the easy or the hard reward.
+
+    >>> import rollin
+    >>> mdp = rollin.four_rooms("hard")
+    >>> mdp.n_states, mdp.n_actions, mdp.K
+    (144, 105, 16)
+    >>> mdp.contexts[-1].tolist()
+    [8.0, 8.0]
+    """
     if reward not in REWARDS:
         raise RollinError(f'reward must be "easy" or "hard", got {reward!r}.')
     base, threshold = REWARDS[reward]

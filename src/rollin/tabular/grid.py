@@ -23,6 +23,11 @@ class Wall:
 
     axis "x": between columns `at` and `at + 1`; axis "y": between rows `at` and `at + 1`.
     The doors are the coordinates along the wall (y for axis "x") where one can pass.
+
+    >>> import rollin
+    >>> grid = rollin.Grid(4, 3, walls=(rollin.Wall("x", 1, doors=(2,)),))
+    >>> grid.blocked((1, 0), move=(1, 0)), grid.blocked((1, 2), move=(1, 0))
+    (True, False)
     """
 
     axis: str
@@ -32,7 +37,15 @@ class Wall:
 
 @dataclass(frozen=True)
 class Grid:
-    """Geometry of a grid world: cell (x, y) is state y · width + x."""
+    """Geometry of a grid world: cell (x, y) is state y · width + x.
+
+    >>> import rollin
+    >>> grid = rollin.Grid(4, 3)
+    >>> grid.state((1, 2)), grid.cell(9)
+    (9, (1, 2))
+    >>> grid.transitions()[0].tolist()  # right, left, up, down, collect
+    [1, 0, 4, 0, 0]
+    """
 
     width: int
     height: int
@@ -120,6 +133,14 @@ def grid_world(
 
     reward: from the Manhattan distance to the goal (S,) to the reward of collecting there (S,).
     success: "rewarded", any rewarded collect counts; "goal", only a collect on the goal itself.
+
+    >>> import rollin
+    >>> goals = [(0, 0), (1, 0), (2, 0), (2, 1)]
+    >>> mdp = rollin.grid_world(rollin.Grid(3, 2), goals, reward=lambda d: (d <= 1) * 0.5**d)
+    >>> mdp.K, mdp.n_actions
+    (3, 5)
+    >>> mdp.rewards[3, :, 4].tolist()  # of collecting, on the last goal's task
+    [0.0, 0.0, 0.5, 0.0, 0.5, 1.0]
     """
     if success not in ("rewarded", "goal"):
         raise RollinError(f'success must be "rewarded" or "goal", got {success!r}.')

@@ -54,6 +54,17 @@ class ContextualMDP:
     contexts: (K+1, d) the vectors ω_k; k / K where the task has no geometry of its own.
     success: (K+1, S, A) bool, the pairs whose first use makes a trajectory successful;
         every rewarded pair unless told otherwise.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> left_or_right = np.array([[0, 1], [0, 2], [1, 2]])  # three places in a row
+    >>> rewards = np.zeros((2, 3, 2))
+    >>> rewards[0, 1, 1] = rewards[1, 2, 1] = 1  # go right in the middle; then, at the end
+    >>> mdp = rollin.ContextualMDP(left_or_right, rewards, gamma=0.9, rho=np.array([1.0, 0, 0]))
+    >>> mdp.K, mdp.n_states, mdp.n_actions, mdp.contexts.tolist()
+    (1, 3, 2, [[0.0], [1.0]])
+    >>> mdp.task(1).r.tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     """
 
     transitions: NDArray[Any]

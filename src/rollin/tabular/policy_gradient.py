@@ -87,7 +87,15 @@ class Learner(ABC):
 
 
 class ExactPG(Learner):
-    """Algorithm 3: θ ← θ + η ∂V^{π_θ}(μ)/∂θ with the exact gradient."""
+    """Algorithm 3: θ ← θ + η ∂V^{π_θ}(μ)/∂θ with the exact gradient.
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(5)]
+    >>> mdp = rollin.grid_world(rollin.Grid(5, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> learner = rollin.ExactPG(mdp, alpha=0.05, horizon=8)
+    >>> rollin.solve(mdp, beta=0.5, steps=100, learner=learner).kappa
+    1.0
+    """
 
     def __init__(
         self,
@@ -112,6 +120,13 @@ class NaturalPG(Learner):
     """θ ← θ + η F⁺ ∂V/∂θ, which for a softmax is θ ← θ + η A^π / (1-γ) (soft advantage).
 
     η = (1-γ)/α is soft policy iteration; smaller steps converge linearly (Cen et al. 2022).
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(5)]
+    >>> mdp = rollin.grid_world(rollin.Grid(5, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> learner = rollin.NaturalPG(mdp, alpha=0.05, horizon=8)
+    >>> rollin.solve(mdp, beta=0.5, steps=100, learner=learner).kappa
+    1.0
     """
 
     def __init__(
@@ -166,6 +181,14 @@ class RandomHorizonSPG(Learner):
 
     schedule: t ↦ (B, η_t), counted anew on each context.
     printed: EstEntQ as the paper prints it (biased), instead of its unbiased form.
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(5)]
+    >>> mdp = rollin.grid_world(rollin.Grid(5, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> batch_and_rate = lambda t: (500, 0.5)
+    >>> learner = rollin.RandomHorizonSPG(mdp, 0.05, batch_and_rate, seed=0, horizon=8)
+    >>> rollin.solve(mdp, beta=0.5, steps=100, learner=learner).kappa
+    1.0
     """
 
     def __init__(
@@ -243,6 +266,13 @@ class BatchSPG(Learner):
     (1/BT) Σ_b Σ_t ∇ log π(a_t|s_t) R_t, where R_t = Σ_{t'≥t} γ^{t'-t} (r - α log π)_{t'}.
     reset_adam: whether a new context starts with fresh Adam moments.
     exact: take the gradient's expectation, the limit of an infinite batch.
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(5)]
+    >>> mdp = rollin.grid_world(rollin.Grid(5, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> learner = rollin.BatchSPG(mdp, 0.05, seed=0, batch=200, horizon=8, learning_rate=0.05)
+    >>> rollin.solve(mdp, beta=0.5, steps=100, learner=learner).kappa
+    1.0
     """
 
     def __init__(

@@ -43,6 +43,15 @@ def solve(
     beta: share of trajectories that roll in; 0 is the baseline.
     learner: any of the policy-gradient learners, which then has its own α and seed; the
         experiment's BatchSPG with `alpha` and `seed` if None.
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(8)]
+    >>> mdp = rollin.grid_world(rollin.Grid(8, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> solution = rollin.solve(mdp, beta=0.5, alpha=0.01, steps=500, seed=0)
+    >>> solution.kappa, solution.log_pi.shape
+    (1.0, (8, 5))
+    >>> [advance.k for advance in solution.progress.advances]
+    [1, 2, 3, 4, 5, 6, 7]
     """
     at_least(1, "steps", steps)
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner

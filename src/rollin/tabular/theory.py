@@ -134,6 +134,15 @@ def analyse(
     """Evaluate everything with θ_0 = 0.
 
     epsilon: ε of the theorem; ε_0 / 2 if None, as in the induction of Theorem 4.3.
+
+    >>> import rollin
+    >>> goals = [(x, 0) for x in range(5)]
+    >>> mdp = rollin.grid_world(rollin.Grid(5, 1), goals, reward=lambda d: (d == 0) * 1.0)
+    >>> theory = rollin.analyse(mdp.smooth_rho(0.1), alpha=0.1, beta=0.5)
+    >>> sorted({bound.verdict for bound in theory.bounds})
+    ['holds', 'vacuous']
+    >>> theory.assumptions.lipschitz_holds, theory.assumptions.steps_hold
+    (True, False)
     """
     for name, value in (("delta", delta), ("zeta", zeta)):
         if not 0 < value < 1:
