@@ -28,6 +28,6 @@ toc_object_entries = False
 
 html_theme = "furo"
 html_title = f"rollin {version}"
-html_copy_source = html_show_sourcelink = False
+html_copy_source = html_show_sourcelink = html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
