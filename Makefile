@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 SITE := build/docs
 
-.PHONY: demo test lint format docs bench bench-sac clean
+.PHONY: demo test browser lint format docs bench bench-sac clean
 
 demo: $(VENV)/core
 	$(BIN)/rollin demo
 
-test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2
+test: $(VENV)/dev browser
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -35,6 +35,15 @@ bench-sac: $(VENV)/dev $(PEERS)/ready
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+# a real browser for the tests of reports; without one, and the right to install it, they are skipped
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		root=$$(test "$$(id -u)" = 0 || echo "sudo -n"); \
+		$$root apt-get update -qq && \
+		$$root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+			chromium >/dev/null; \
+	} || echo "No Chromium here, and none could be installed: its tests will be skipped."
 
 # one stamp per set of extras, made anew when pyproject.toml changes
 $(VENV)/core: pyproject.toml | $(BIN)/python

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from rollin.paper.four_rooms import cell
-from rollin.runs.backend import Job, Report, run_jobs
 from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.jobs import Job, Report
+from rollin.runs.local import LocalExecutor
+from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec
 from rollin.runs.store import RunDirectory
 
@@ -59,7 +61,8 @@ def main() -> None:
         if report.kind in ("finished", "failed"):
             print(report.kind, report.job.name, report.status.get("error", ""), flush=True)
 
-    failed = run_jobs(planned, options.jobs, "python -m benchmarks.choices", show)
+    executor = LocalExecutor(options.jobs, "python -m benchmarks.choices")
+    failed = run_jobs(planned, executor, on_report=show)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["setting", "reward", "alpha", "beta", "seed", "k", "final_return"])

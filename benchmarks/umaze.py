@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from rollin.envs.registry import TASKS
-from rollin.runs.backend import Job, Report, run_jobs
+from rollin.runs.jobs import Job, Report
+from rollin.runs.local import LocalExecutor
+from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import read_metrics
 
@@ -82,7 +84,8 @@ def run(out: Path, workers: int) -> None:
             done += 1
             print(f"{done}/{len(todo)} {report.kind} {report.job.name}", flush=True)
 
-    run_jobs(todo, workers, f"python -m benchmarks.umaze run --out {out}", tell)
+    executor = LocalExecutor(workers, f"python -m benchmarks.umaze run --out {out}")
+    run_jobs(todo, executor, on_report=tell)
 
 
 def collect(out: Path) -> None:

@@ -560,19 +560,3 @@ def test_the_command_names_what_it_passed_over(tmp_path, capsys) -> None:
     assert "<h1>Mine</h1>" in (tmp_path / "report.html").read_text()
     assert main(["report", str(tmp_path), "--table", "four-room"]) == 2
     assert "Unknown table 'four-room'" in capsys.readouterr().err
-
-
-def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
-    from rollin.cli._common import make_console
-    from rollin.cli._progress import SweepProgress
-    from rollin.runs.backend import Job, Report
-
-    job = Job("a", cell("easy", 0.001, 0.0).spec(0, 1000 / STEPS), Path("a"))
-    progress = SweepProgress(2, 0, make_console())
-    progress.began -= 10
-    status = {"steps": 1000, "k": 0, "K": 16, "success": 0.0, "steps_per_second": 1.0,
-              "eta_seconds": 1.0}  # fmt: skip
-    progress.take(Report("started", job, {}))
-    for step in (900, 950):  # resumed at 900; 50 steps in 10 s leave 1050 for 210 s
-        progress.take(Report("progress", job, {**status, "step": step}))
-    assert progress.eta() == "3:30"

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from rollin.errors import RollinError
-from rollin.runs.backend import Job, Report, run_jobs
+from rollin.runs.demands import BASE, demands_of
 from rollin.runs.files import read_json
+from rollin.runs.jobs import Job, Report
+from rollin.runs.local import LocalExecutor
+from rollin.runs.memory import _free_of_container, cores, free_memory
+from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.runs.sweep import Sweep, find_runs
 from tests.test_runs import assert_same_run, spec
@@ -24,7 +28,7 @@ def jobs(out: Path, n: int, **options) -> list[Job]:
 def test_jobs_run_in_parallel_and_equal_single_runs(tmp_path) -> None:
     reports: list[Report] = []
     todo = jobs(tmp_path / "sweep", 3)
-    assert run_jobs(todo, 2, "cmd", reports.append) == []
+    assert run_jobs(todo, LocalExecutor(2, "cmd"), on_report=reports.append) == []
     kinds = [(r.kind, r.job.name) for r in reports if r.kind != "progress"]
     assert sorted(kinds) == sorted(
         (kind, job.name) for job in todo for kind in ("started", "finished")
@@ -39,43 +43,101 @@ def test_one_bad_run_does_not_end_the_sweep(tmp_path) -> None:
     todo = jobs(tmp_path / "sweep", 3, steps=30)
     bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "sweep" / "bad")
     reports: list[Report] = []
-    failed = run_jobs([todo[0], bad, *todo[1:]], 1, "", reports.append)
+    planned = [todo[0], bad, *todo[1:]]
+    failed = run_jobs(planned, LocalExecutor(1), retries=0, on_report=reports.append)
     assert failed == [bad]
     errors = [r.status["error"] for r in reports if r.kind == "failed"]
     assert "no_such:task cannot be loaded" in errors[0]
     assert all((job.out / "result.json").exists() for job in todo)
 
 
-def test_a_killed_worker_costs_only_its_run(tmp_path) -> None:
+def killer(victim: Job, times: int, reports: list[Report]):
+    """Kills the worker of a job when it reports, so many times."""
+
+    def kill(report: Report) -> None:
+        reports.append(report)
+        killed = sum(r.kind == "again" for r in reports)
+        if report.kind == "progress" and report.job is victim and killed < times:
+            os.kill(read_json(victim.out / "status.json")["pid"], signal.SIGKILL)
+
+    return kill
+
+
+def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path) -> None:
+    todo = [*jobs(tmp_path, 1, steps=400), *jobs(tmp_path / "more", 2, steps=30)]
+    reports: list[Report] = []
+    kill = killer(todo[0], 1, reports)
+    assert run_jobs(todo, LocalExecutor(1), on_report=kill) == []
+    (again,) = [r for r in reports if r.kind == "again"]
+    assert again.job is todo[0]
+    assert "worker process died" in again.status["error"]
+    assert all((job.out / "result.json").exists() for job in todo)
+    alone = Job("alone", todo[0].spec, tmp_path / "alone")
+    run_jobs([alone], LocalExecutor(1))
+    assert_same_run(alone.out, todo[0].out)
+
+
+def test_a_run_whose_worker_dies_again_and_again_is_given_up(tmp_path) -> None:
     todo = [*jobs(tmp_path, 1, steps=100_000), *jobs(tmp_path / "more", 2, steps=30)]
     reports: list[Report] = []
-
-    def kill_first(report: Report) -> None:
-        reports.append(report)
-        if report.kind == "progress" and report.job is todo[0]:
-            os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGKILL)
-
-    assert run_jobs(todo, 1, "", kill_first) == [todo[0]]
-    died = next(r for r in reports if r.kind == "failed")
-    assert "worker process died" in died.status["error"]
+    kill = killer(todo[0], 99, reports)
+    assert run_jobs(todo, LocalExecutor(1), retries=0, on_report=kill)[-1:] == [todo[0]]
+    assert read_json(todo[0].out / "status.json")["state"] == "lost"
     assert all((job.out / "result.json").exists() for job in todo[1:])
 
 
-def test_a_worker_killed_while_idle_does_not_end_the_sweep(tmp_path) -> None:
-    """A worker is killed between two jobs; only the job that was handed to it may fail."""
-    todo = [*jobs(tmp_path, 1, steps=5), *jobs(tmp_path / "more", 2, steps=400)]
-    reports: list[Report] = []
+def test_a_worker_killed_while_idle_does_not_cost_a_run(tmp_path) -> None:
+    todo = [*jobs(tmp_path, 1, steps=5), *jobs(tmp_path / "more", 2, steps=200)]
 
     def kill_after_first(report: Report) -> None:
-        reports.append(report)
         if report.kind == "finished" and report.job is todo[0]:
             os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGKILL)
             time.sleep(0.3)
 
-    failed = run_jobs(todo, 1, "", kill_after_first)
-    assert todo[0] not in failed
-    assert len(failed) <= 1  # at most the job that was handed to the dead worker
-    assert (todo[2].out / "result.json").exists()
+    assert run_jobs(todo, LocalExecutor(1), on_report=kill_after_first) == []
+    assert all((job.out / "result.json").exists() for job in todo)
+
+
+def test_runs_that_take_too_much_memory_together_wait_for_each_other(tmp_path) -> None:
+    todo = jobs(tmp_path, 2, steps=30)
+    running = 0
+    most: list[int] = []
+
+    def count(report: Report) -> None:
+        nonlocal running
+        running += {"started": 1, "finished": -1}.get(report.kind, 0)
+        most.append(running)
+
+    assert run_jobs(todo, LocalExecutor(2, memory=2 * BASE - 1), on_report=count) == []
+    assert max(most) == 1
+    tiny = LocalExecutor(2, memory=1)  # less than one run takes: it is let in all the same
+    assert run_jobs(jobs(tmp_path / "tiny", 2, steps=5), tiny) == []
+
+
+def test_memory_is_what_the_replay_will_take() -> None:
+    from rollin.paper.tables import find_table
+
+    cell = find_table("velocity-summary").cells[-1]
+    assert cell.task == "ant"
+    # a row: 8 actions, 27 observed before and after, 1 of context, reward, flag, 2 of outcome
+    taken = demands_of(cell.spec(0))
+    env_row = (taken.memory - BASE) / cell.config.steps
+    assert taken.cpus == 1
+    assert taken.gpus == 0
+    assert env_row == 4 * (8 + 2 * 27 + 1 + 2 + 2) + 16
+    assert demands_of(cell.spec(0, 0.1)).memory == BASE + round(0.1 * env_row * 1_000_000)
+    assert demands_of(spec()).memory == BASE
+
+
+def test_a_containers_limit_is_respected(tmp_path) -> None:
+    assert _free_of_container(tmp_path) is None
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("400\n")
+    assert _free_of_container(tmp_path) == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _free_of_container(tmp_path) is None
+    assert free_memory() > 0
+    assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
 def test_an_interrupted_sweep_goes_on_and_repeats_nothing(tmp_path) -> None:
@@ -104,25 +166,58 @@ def test_an_interrupted_sweep_goes_on_and_repeats_nothing(tmp_path) -> None:
         assert path.stat().st_mtime_ns == stamp
 
 
+def sweep(out: Path, todo: list[Job], table: str = "demo", scale: float = 1.0) -> Sweep:
+    return Sweep(table, table.partition("-")[0], scale, out, tuple(todo))
+
+
 def test_a_directory_of_something_else_is_refused(tmp_path) -> None:
     (tmp_path / "notes.txt").write_text("keep me")
     with pytest.raises(RollinError, match="is not a sweep"):
-        Sweep("demo", tmp_path, ()).prepare("")
-    Sweep("demo", tmp_path / "s", ()).prepare("first")
-    with pytest.raises(RollinError, match=r"another table \(demo\)"):
-        Sweep("four-rooms", tmp_path / "s", ()).prepare("second")
-    assert read_json(tmp_path / "s" / "sweep.json")["command"] == "first"
+        sweep(tmp_path, []).prepare("")
+    sweep(tmp_path / "s", []).prepare("first")
+    with pytest.raises(RollinError, match=r"another table \(demo\), not of velocity-summary"):
+        sweep(tmp_path / "s", [], "velocity-summary").prepare("second")
+    with pytest.raises(RollinError, match=r"at 1 of the paper's length, asked for is 0\.5"):
+        sweep(tmp_path / "s", [], scale=0.5).prepare("second")
+    assert read_json(tmp_path / "s" / "sweep.json")["commands"] == ["first"]
 
 
-def test_another_spec_in_a_jobs_place_is_refused(tmp_path) -> None:
+def test_tables_of_one_family_share_their_runs(tmp_path) -> None:
+    out = tmp_path / "s"
+    first, both = jobs(out, 1, steps=20), jobs(out, 2, steps=20)
+    assert sweep(out, first, "demo-one").prepare("one").todo == first
+    run_jobs(first, LocalExecutor(1))
+    plan = sweep(out, both, "demo-two").prepare("two")
+    assert plan.done == first
+    assert plan.todo == both[1:]
+    kept = read_json(out / "sweep.json")
+    assert kept["tables"] == ["demo-one", "demo-two"]
+    assert kept["runs"] == {f"seed={i}": job.spec.hash for i, job in enumerate(both)}
+
+
+def test_a_broken_run_directory_is_passed_over_and_named(tmp_path) -> None:
+    out = tmp_path / "s"
+    todo = jobs(out, 4, steps=20)
+    sweep(out, todo).prepare("")
+    run_jobs(todo[:3], LocalExecutor(1))
+    (todo[0].out / "config.json").write_text("{")
+    (todo[1].out / "result.json").write_text("")
+    plan = sweep(out, todo).prepare("")
+    assert [job for job, _ in plan.broken] == todo[:2]
+    assert all("is not valid JSON" in why for _, why in plan.broken)
+    assert plan.done == [todo[2]]
+    assert plan.todo == [todo[3]]
+
+
+def test_another_spec_in_a_jobs_place_is_passed_over(tmp_path) -> None:
     one = jobs(tmp_path, 1, steps=20)
-    run_jobs(one, 1)
-    with pytest.raises(RollinError, match="holds another run"):
-        Sweep("demo", tmp_path / "x", tuple(jobs(tmp_path, 1, steps=25))).prepare("")
+    run_jobs(one, LocalExecutor(1))
+    ((_, why),) = sweep(tmp_path, jobs(tmp_path, 1, steps=25))._plan().broken
+    assert "holds another run" in why
 
 
 def test_bad_worker_counts_and_directories_are_named(tmp_path) -> None:
     with pytest.raises(RollinError, match="at least 1"):
-        run_jobs([], 0)
+        LocalExecutor(0)
     with pytest.raises(RollinError, match="is not a directory"):
         find_runs(tmp_path / "nowhere")

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 
 from rollin.errors import RollinError
@@ -51,6 +52,18 @@ def check_warmup(warmup: int, batch: int) -> int:
             "its batch from the random steps."
         )
     return warmup
+
+
+def seconds_from(variable: str, default: float) -> float:
+    """A number of seconds that the environment may set."""
+    text = os.environ.get(variable, str(default))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not seconds >= 0:
+        raise RollinError(f"{variable} must be a number of seconds, got {text!r}: set it right.")
+    return seconds
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,8 +1,9 @@
-"""Live progress of one or many runs: a table on a terminal, plain lines elsewhere."""
+"""Live progress of one or many runs: a dashboard on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console, Group
@@ -11,113 +12,194 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rollin.runs.backend import Report
+from rollin.runs.jobs import Report
 
 LINE_SECONDS = 15.0  # between two plain lines of the same run
+MOST_LINES = 4  # plain lines of running jobs in that time: a cluster would say too much
+OTHER_LINES = 8  # of a terminal, that the dashboard needs besides its running jobs
+FAILURES = 3  # of the last ones that the dashboard shows
+
+Status = dict[str, Any]
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as 1:02:03 or 2:03."""
+    """Seconds as 2:03, 1:02:03 or 3 d 04:05."""
     if seconds is None:
         return "–"
-    whole = int(seconds + 0.5)
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def figure_titles(statuses: Iterable[dict[str, Any]]) -> list[str]:
+def figure_titles(statuses: Iterable[Status]) -> list[str]:
     """Titles of the figures that some runs' statuses show, in their order."""
     return list(dict.fromkeys(title for s in statuses for title in s.get("figures", {})))
 
 
-class SweepProgress:
-    """What is running, done and failed, and when the whole will be done."""
+@dataclass
+class Overview:
+    """How many runs stand where, what the running ones do, and when all will be done."""
 
-    def __init__(self, total: int, done: int, console: Console) -> None:
-        self.total, self.done = total, done
+    total: int
+    done: int = 0
+    running: dict[str, Status] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds_left: float | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Runs that are not begun, or to be gone on with."""
+        return self.total - self.done - len(self.failed) - len(self.running)
+
+    @property
+    def summary(self) -> str:
+        """All of it in a line."""
+        parts = [f"{self.done} of {self.total} done"]
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        parts += [f"{len(self.running)} running", f"{self.waiting} waiting"]
+        return f"{', '.join(parts)}, {duration(self.seconds_left)} left"
+
+    @property
+    def share(self) -> float:
+        """Share of all the work that is done, a run in part counting in part."""
+        parts = sum(s["step"] / s["steps"] for s in self.running.values() if "step" in s)
+        return (self.done + parts) / max(self.total, 1)
+
+
+def run_table(
+    rows: Mapping[str, tuple[str, Status]], bar: int = 0, *, states: bool = False
+) -> Table:
+    """Runs by name with their state and status, a row each; bar: width of a progress bar."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    titles = figure_titles(status for _, status in rows.values())
+    heads = ["run", *(["state"] if states else []), "step", *([""] if bar else [])]
+    for title in (*heads, *titles, "steps/s", "left"):
+        table.add_column(title, justify="left" if title in ("run", "state", "") else "right")
+    for name, (state, status) in rows.items():
+        cells: list[Any] = [Text(name), *([Text(state)] if states else [])]
+        if "step" in status:
+            cells.append(f"{status['step']:,}/{status['steps']:,}")
+            if bar:
+                cells.append(ProgressBar(status["steps"], status["step"], width=bar))
+            cells += (str(status["figures"].get(title, "")) for title in titles)
+            if state == "running":
+                cells.append(f"{status['steps_per_second']:,.0f}")
+                cells.append(duration(status["eta_seconds"]))
+        elif not states:
+            cells.append("starting")
+        table.add_row(*cells)
+    return table
+
+
+class SweepProgress:
+    """Takes the reports of a sweep, and shows how it stands."""
+
+    def __init__(self, total: int, done: int, console: Console, title: str = "") -> None:
+        self.overview = Overview(total, done)
         self.console = console
-        self.failed = 0
-        self.running: dict[str, dict[str, Any]] = {}
+        self.title = title
         self.began = time.monotonic()
-        self.fresh = 0.0  # runs' worth of work done since we began
+        self._fresh = 0.0  # runs' worth of work done since we began
         self._first: dict[str, int] = {}  # step at which each run was first heard of
         self._spoken: dict[str, float] = {}
+        self._lines: list[float] = []  # when the last plain lines of running jobs were said
+        self._last = ""
+
+    @property
+    def done(self) -> int:
+        """Runs that are finished."""
+        return self.overview.done
 
     def take(self, report: Report) -> None:
         """Note a report; off a terminal, say the important ones."""
-        name = report.job.name
-        if report.kind == "started":
-            self.running[name] = {}
-        elif report.kind == "progress":
-            self.running[name] = report.status
+        name, overview = report.job.name, self.overview
+        if report.kind == "progress":
+            overview.running[name] = report.status
             self._first.setdefault(name, report.status["step"])
             self._say_now_and_then(name, report.status)
+        elif report.kind == "started":
+            overview.running[name] = {}
         else:
-            self.running.pop(name, None)
-            if report.kind == "finished":
-                self.fresh += 1 - self._done_before(name, report.job.spec.config.steps)
-                self.done += 1
-                self._say(f"finished {name} ({self.done}/{self.total}, {self.eta()} left)")
-            elif report.kind == "failed":
-                self.failed += 1
-                self.console.print(
-                    f"failed {name}: {report.status['error']}", style="red", soft_wrap=True
-                )
+            overview.running.pop(name, None)
+            self._end(report)
+        overview.seconds_left = self._seconds_left()
 
-    def _say_now_and_then(self, name: str, status: dict[str, Any]) -> None:
+    def _end(self, report: Report) -> None:
+        name, overview = report.job.name, self.overview
+        if report.kind == "finished":
+            self._fresh += 1 - self._done_before(name, report.job.spec.config.steps)
+            overview.done += 1
+            self._last = f"finished {name}"
+            left = duration(self._seconds_left())
+            self._say(f"{self._last} ({overview.done}/{overview.total}, {left} left)")
+        elif report.kind == "failed":
+            overview.failed[name] = report.status["error"]
+            self._say_always(f"failed {name}: {report.status['error']}", "red")
+        elif report.kind == "again":
+            seconds, error = report.status["seconds"], report.status["error"]
+            self._say_always(f"again in {seconds:.0f} s: {name}: {error}", "yellow")
+
+    def _say_now_and_then(self, name: str, status: Status) -> None:
         now = time.monotonic()
-        if now - self._spoken.setdefault(name, now) > LINE_SECONDS:
-            self._spoken[name] = now
-            figures = " ".join(f"{title} {text}" for title, text in status["figures"].items())
-            self._say(
-                f"{name} step {status['step']}/{status['steps']} {figures} "
-                f"{status['steps_per_second']:.0f} steps/s {duration(status['eta_seconds'])} left"
-            )
+        if now - self._spoken.setdefault(name, now) <= LINE_SECONDS:
+            return
+        self._lines = [line for line in self._lines if now - line <= LINE_SECONDS]
+        if len(self._lines) >= MOST_LINES:
+            return
+        self._lines.append(now)
+        self._spoken[name] = now
+        figures = " ".join(f"{title} {text}" for title, text in status["figures"].items())
+        self._say(
+            f"{name} step {status['step']}/{status['steps']} {figures} "
+            f"{status['steps_per_second']:.0f} steps/s {duration(status['eta_seconds'])} left"
+        )
 
     def _say(self, line: str) -> None:
         if not self.console.is_terminal:
             self.console.print(line, soft_wrap=True)
+
+    def _say_always(self, line: str, style: str) -> None:
+        self.console.print(line, style=style, soft_wrap=True)
 
     def _done_before(self, name: str, steps: int) -> float:
         """Share of a run that was done when it was first heard of: not work of this sweep."""
         first = self._first.get(name, 0)
         return first / steps if first > 1 else 0.0
 
-    def eta(self) -> str:
+    def _seconds_left(self) -> float | None:
         """Time until all runs are done, from the work done since we began."""
-        shares = {n: s["step"] / s["steps"] for n, s in self.running.items() if s}
-        worked = self.fresh + sum(
-            share - self._done_before(name, self.running[name]["steps"])
+        overview = self.overview
+        shares = {n: s["step"] / s["steps"] for n, s in overview.running.items() if s}
+        worked = self._fresh + sum(
+            share - self._done_before(name, overview.running[name]["steps"])
             for name, share in shares.items()
         )
         if worked <= 0:
-            return "–"
-        left = self.total - self.done - self.failed - sum(shares.values())
-        return duration(left * (time.monotonic() - self.began) / worked)
+            return None
+        left = overview.total - overview.done - len(overview.failed) - sum(shares.values())
+        return left * (time.monotonic() - self.began) / worked
 
     def __rich__(self) -> Group:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        titles = figure_titles(self.running.values())
-        for title in ("run", "step", "", *titles, "steps/s", "left"):
-            table.add_column(title, justify="left" if title in ("run", "") else "right")
-        for name, status in sorted(self.running.items()):
-            if not status:
-                table.add_row(Text(name), "starting")
-                continue
-            table.add_row(
-                Text(name),
-                f"{status['step']:,}",
-                ProgressBar(total=status["steps"], completed=status["step"], width=20),
-                *(status["figures"].get(title, "") for title in titles),
-                f"{status['steps_per_second']:,.0f}",
-                duration(status["eta_seconds"]),
-            )
-        if self.total == 1:
-            return Group(table)
-        failed = f", {self.failed} failed" if self.failed else ""
-        waiting = self.total - self.done - self.failed - len(self.running)
-        summary = f"{self.done} of {self.total} done{failed}, {waiting} waiting, {self.eta()} left"
-        return Group(table, Text(summary, style="bold"))
+        running = {n: ("running", s) for n, s in sorted(self.overview.running.items())}
+        if self.overview.total == 1:
+            return Group(run_table(running, 20))
+        room = max(3, self.console.height - OTHER_LINES)
+        table = run_table(dict(list(running.items())[:room]), 20)
+        lines: list[Any] = [Text(self.title, style="bold")] if self.title else []
+        whole = Table.grid(padding=(0, 2))
+        bar = ProgressBar(1.0, self.overview.share, width=20)
+        whole.add_row(bar, Text(self.overview.summary, style="bold"))
+        lines += [whole, table]
+        if len(running) > room:
+            lines.append(Text(f"… and {len(running) - room} more running"))
+        for name, error in list(self.overview.failed.items())[-FAILURES:]:
+            lines.append(Text(f"failed {name}: {error}", style="red", overflow="ellipsis",
+                              no_wrap=True))  # fmt: skip
+        if self._last:
+            lines.append(Text(self._last, style="green", overflow="ellipsis", no_wrap=True))
+        return Group(*lines)
 
 
 @contextmanager

@@ -1,33 +1,74 @@
 """Running a sweep from the command line: progress, Ctrl-C, what to say at the end."""
 
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.console import Console
 
 from rollin.cli._common import stop_on_signal
 from rollin.cli._progress import SweepProgress, live
 from rollin.errors import RollinError
-from rollin.runs.backend import Job, run_jobs
-from rollin.runs.sweep import Sweep
+from rollin.runs.jobs import Executor, Job
+from rollin.runs.schedule import RETRIES, run_jobs
+from rollin.runs.sweep import Plan, Sweep
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sweep ended: whether all that could be done is done, and what could not."""
+
+    complete: bool
+    finished: int
+    problem: str | None
+
+    def check(self) -> None:
+        """Raise what went wrong, once all else is done."""
+        if self.problem is not None:
+            raise RollinError(self.problem)
 
 
 def run_sweep(
-    table: str, out: Path, jobs: list[Job], workers: int, command: str, console: Console
-) -> bool:
-    """Run the jobs that are not finished; returns whether all are now."""
-    todo = Sweep(table, out, tuple(jobs)).prepare(command)
-    progress = SweepProgress(len(jobs), len(jobs) - len(todo), console)
+    sweep: Sweep,
+    make_executor: Callable[[], Executor],
+    command: str,
+    console: Console,
+    *,
+    retries: int = RETRIES,
+) -> Outcome:
+    """Run the jobs that are not finished."""
+    executor = make_executor()  # first: a cluster that does not answer leaves nothing behind
+    plan = sweep.prepare(command)
+    for job, why in plan.broken:
+        console.print(f"Passed over {job.name}: {why}", style="yellow", soft_wrap=True)
+    total = len(sweep.jobs) - len(plan.broken)
+    title = f"{sweep.table} in {sweep.out}"
+    progress = SweepProgress(total, len(plan.done), console, title)
     with stop_on_signal() as should_stop, live(progress):
-        failed = run_jobs(todo, workers, command, progress.take, should_stop)
-    if failed:
-        raise RollinError(
-            f"{len(failed)} of {len(jobs)} runs failed, the first being {failed[0].name}: "
-            "its status.json says why; the same command tries them again."
+        failed = run_jobs(
+            plan.todo, executor, retries=retries, on_report=progress.take, should_stop=should_stop
         )
-    if progress.done < len(jobs):
+    complete = progress.done + len(failed) == total
+    if not complete:
         console.print(
-            f"Stopped at {progress.done} of {len(jobs)} runs. Go on with: {command}",
-            soft_wrap=True,
+            f"Stopped at {progress.done} of {total} runs. Go on with: {command}", soft_wrap=True
         )
-        return False
-    return True
+    return Outcome(complete, progress.done, _problem(sweep, plan, failed, progress, retries))
+
+
+def _problem(
+    sweep: Sweep, plan: Plan, failed: list[Job], progress: SweepProgress, retries: int
+) -> str | None:
+    parts: list[str] = []
+    if failed:
+        name = failed[0].name
+        parts.append(
+            f"{len(failed)} of {len(sweep.jobs)} runs failed after {retries} more attempts, the "
+            f"first being {name} ({progress.overview.failed[name].rstrip('.')}); the same command "
+            "tries them again."
+        )
+    if plan.broken:
+        job, why = plan.broken[0]
+        parts.append(
+            f"{len(plan.broken)} run directories were passed over, the first being {job.out}: {why}"
+        )
+    return " ".join(parts) or None

@@ -1,6 +1,5 @@
 """`rollin demo`: four rooms, baseline against ROLLIN, a report to open."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,10 @@ from rollin.report.collect import collect
 from rollin.report.page import make_report
 from rollin.report.results import TableResults
 from rollin.report.statistics import outcomes
-from rollin.runs.backend import Job
+from rollin.runs.jobs import Job
+from rollin.runs.local import LocalExecutor
+from rollin.runs.memory import cores
+from rollin.runs.sweep import Sweep
 
 REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
 
@@ -30,7 +32,7 @@ class DemoOptions:
     """Seeds per condition."""
     steps: int = 20_000
     """Gradient steps per run."""
-    jobs: int = os.cpu_count() or 1
+    jobs: int = cores()
     """Runs at the same time, one core each."""
 
 
@@ -52,7 +54,10 @@ def main(arguments: Sequence[str]) -> int:
         for found in (cell(REWARD, ALPHA, 0.0), cell(REWARD, ALPHA, 0.75))
     ]  # fmt: skip
     command = typed_command("demo", arguments)
-    if not run_sweep("demo", options.out, jobs, options.jobs, command, console):
+    sweep = Sweep("demo", "demo", options.steps / STEPS, options.out, tuple(jobs))
+    outcome = run_sweep(sweep, lambda: LocalExecutor(options.jobs, command), command, console)
+    outcome.check()
+    if not outcome.complete:
         return 0
     collection = collect([options.out])
     page = options.out / "report.html"

@@ -1,20 +1,24 @@
-"""`rollin list [DIR]`: the runs below a directory and how they stand."""
+"""`rollin list [DIR]`: the runs below a directory and how they stand, also while they run."""
 
 import os
+import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.table import Table
-from rich.text import Text
 
 from rollin.cli._common import make_console, parse
-from rollin.cli._progress import duration, figure_titles
+from rollin.cli._progress import Overview, run_table
 from rollin.errors import RollinError
+from rollin.runs.files import read_json
 from rollin.runs.store import RunDirectory
-from rollin.runs.sweep import find_runs
+from rollin.runs.sweep import SWEEP_FILE, find_runs
+
+MANY = 40  # runs, above which those that are done or wait are only counted
+SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 
 @dataclass(frozen=True)
@@ -23,27 +27,28 @@ class ListOptions:
 
     directory: tyro.conf.Positional[Path] = Path("runs")
     """Where to look."""
+    all: bool = False
+    """A row for every run, however many there are."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ListOptions, arguments, "list")
     runs = find_runs(options.directory)
-    if not runs:
+    sweeps = sorted(options.directory.rglob(SWEEP_FILE))
+    if not runs and not sweeps:
         raise RollinError(f"No runs below {options.directory}.")
-    rows = [(run, *describe(run)) for run in runs]
-    titles = figure_titles(status for _, _, status in rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("run", "state", "step", *titles, "left"):
-        table.add_column(title, justify="left" if title in ("run", "state") else "right")
-    for run, state, status in rows:
-        cells = [str(run.path.relative_to(options.directory)), state]
-        if "figures" in status:
-            left = duration(status.get("eta_seconds")) if state == "running" else "–"
-            figures = [str(status["figures"].get(title, "")) for title in titles]
-            cells += [f"{status['step']:,}/{status['steps']:,}", *figures, left]
-        table.add_row(*(Text(cell) for cell in cells))
-    make_console(160).print(table)
+    found = {run.path: describe(run) for run in runs}
+    console = make_console(160)
+    for path in sweeps:
+        for line in _sweep_lines(path, options.directory, found):
+            console.print(line, soft_wrap=True)
+    rows = {str(path.relative_to(options.directory)): state for path, state in found.items()}
+    if len(rows) > MANY and not options.all:
+        quiet = ("finished", "waiting", "interrupted")
+        rows = {name: row for name, row in rows.items() if row[0] not in quiet}
+        console.print(f"{len(found) - len(rows)} more runs are finished or wait: --all shows them.")
+    console.print(run_table(rows, states=True))
     return 0
 
 
@@ -56,10 +61,12 @@ def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
 
 
 def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    run.spec()
     if run.finished:
+        run.result()
         status["state"] = "finished"
     state = str(status.get("state", "waiting"))
-    if state == "running" and not _alive(int(status.get("pid", 0))):
+    if state == "running" and not _alive(status):
         state = "killed"
     if not {"step", "steps", "figures"} <= status.keys():
         return (f"{state}: {status['error']}" if "error" in status else state), {}
@@ -68,11 +75,59 @@ def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str,
     return state, status
 
 
-def _alive(pid: int) -> bool:
+def _alive(status: dict[str, Any]) -> bool:
+    """Whether the process of a running run is there; on another machine, whether it speaks."""
+    if status.get("host", socket.gethostname()) != socket.gethostname():
+        return time.time() - float(status.get("updated", 0)) < SILENT_SECONDS
     try:
-        os.kill(pid, 0)
+        os.kill(int(status.get("pid", 0)), 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
     return True
+
+
+# ------------------------------------------------------------------ the sweep as a whole
+
+
+def _sweep_lines(
+    path: Path, directory: Path, found: dict[Path, tuple[str, dict[str, Any]]]
+) -> list[str]:
+    """What a sweep is, and how it stands, a line each."""
+    where = path.parent if path.parent == directory else path.parent.relative_to(directory)
+    try:
+        sweep = read_json(path)
+        planned = [path.parent / name for name in sweep["runs"]]
+        tables, scale = ", ".join(sweep["tables"]), float(sweep["scale"])
+    except (RollinError, KeyError, TypeError, ValueError) as error:
+        return [f"{where}: {path.name} cannot be read ({error})"]
+    length = "" if scale == 1 else f" at {scale:g} of the paper's length"
+    return [f"{where}: {tables}{length}", overview_of(planned, found).summary]
+
+
+def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:
+    """How the planned runs stand, from what is on disk."""
+    overview = Overview(len(planned))
+    seconds: list[float] = []  # that finished runs took
+    for path in planned:
+        state, status = found.get(path, ("waiting", {}))
+        if state == "finished":
+            overview.done += 1
+            seconds.append(float(RunDirectory(path).result().get("seconds", 0)))
+        elif state == "running":
+            overview.running[str(path)] = status
+        elif state.startswith(("failed", "broken")):
+            overview.failed[str(path)] = state
+    overview.seconds_left = _seconds_left(overview, seconds)
+    return overview
+
+
+def _seconds_left(overview: Overview, seconds: list[float]) -> float | None:
+    """Until all is done, if as many run at a time as now, and each takes as long as others did."""
+    running = [s for s in overview.running.values() if s.get("eta_seconds") is not None]
+    if not running:
+        return None
+    under_way = sum(s["eta_seconds"] for s in running)
+    lengths = seconds or [s["steps"] / s["steps_per_second"] for s in running]
+    return (under_way + overview.waiting * sum(lengths) / len(lengths)) / len(running)

@@ -1,71 +1,236 @@
-"""`rollin reproduce TABLE`: all cells of a table, on all cores, resumable."""
+"""`rollin reproduce TABLE`: all cells of a table, on all cores or a cluster, resumable."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table as RichTable
 
-from rollin.checks import at_least, did_you_mean
+from rollin.checks import at_least
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.errors import RollinError
-from rollin.paper import four_rooms
+from rollin.paper.choose import choose
+from rollin.paper.cost import core_seconds, sample_specs
+from rollin.paper.tables import Table, find_table, tables
 from rollin.report.collect import collect
+from rollin.report.maps import goal_path, reward_maps
 from rollin.report.page import make_report
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.report.terminal import terminal_tables
-from rollin.runs.backend import Job
+from rollin.runs.files import make_directory
+from rollin.runs.jobs import Executor, Job
+from rollin.runs.local import LocalExecutor
+from rollin.runs.memory import cores
+from rollin.runs.rates import rates
+from rollin.runs.schedule import RETRIES
+from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.sweep import Sweep
+from rollin.sac.learner import LearnerName
 
-TABLES = ("four-rooms",)
+PICTURES_OF: dict[str, Callable[[], Figure]] = {"reward-maps": reward_maps, "goal-path": goal_path}
 
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Run all cells of a table of the paper. Interrupted, it goes on where it stopped."""
+    """Run all cells of a table or figure of the paper. Interrupted, it goes on where it stopped."""
 
-    table: tyro.conf.Positional[str]
-    """four-rooms: curriculum progress and final return, 28 cells."""
-    seeds: int = four_rooms.SEEDS
-    """Seeds 0 … N-1 of every cell."""
-    steps: int = four_rooms.STEPS
-    """Gradient steps of every run; the paper's tables are read at 50,000."""
-    jobs: int = os.cpu_count() or 1
-    """Runs at the same time, one core each."""
-    out: Path = Path("runs/reproduce-four-rooms")
-    """Directory of the sweep."""
+    table: tyro.conf.Positional[str | None] = None
+    """Name of a table or figure, as --list shows them."""
+    list: bool = False
+    """Show all tables and figures, their runs, and the hours that they take on this machine."""
+    cells: str | None = None
+    """Only some cells: "env=hopper,beta=0,beta=0.1" (a label given twice may be either)."""
+    seeds: int | None = None
+    """Seeds 0 … N-1 of every cell; the paper's number if not given."""
+    scale: float | None = None
+    """Shorten training, and the steps at which it is read, by this factor."""
+    steps: int | None = None
+    """Steps of every run, instead of --scale."""
+    jobs: int | None = None
+    """Runs at the same time: all cores, or all that the cluster has room for, if not given."""
+    backend: Literal["local", "ray"] = "local"
+    """local: processes on this machine; ray: a Ray cluster (needs the extra rollin[ray])."""
+    address: str | None = None
+    """Of a running Ray cluster: auto, or host:port; one is started on this machine if not given."""
+    storage: Literal["auto", "shared", "fetch"] = "auto"
+    """Where runs on a cluster write: into --out, if all machines see it (shared), or where they
+    run, from where their files are fetched (fetch); auto: each finds out."""
+    learner: LearnerName = "cpu"
+    """cpu, or jax for GPUs (needs the extra rollin[jax])."""
+    gpus: float = 1.0
+    """Share of a GPU for each run with --learner jax on a cluster that has any."""
+    retries: int = RETRIES
+    """How often a run that failed is tried again."""
+    measure: bool = False
+    """With --list: measure this machine's speed anew."""
+    out: Path | None = None
+    """Directory of the sweep; tables of the same family share their runs there. runs/FAMILY if not
+    given, with the scale if that is not 1."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ReproduceOptions, arguments, "reproduce")
-    if options.table not in TABLES:
-        hint = did_you_mean(options.table, TABLES)
-        raise RollinError(f"Unknown table {options.table!r}: expected {', '.join(TABLES)}.{hint}")
-    at_least(1, "--seeds", options.seeds)
-    at_least(1, "--jobs", options.jobs)
-    command = typed_command("reproduce", arguments)
-    return run_four_rooms(options.out, options.seeds, options.steps, options.jobs, command)
+    for name in ("seeds", "steps", "jobs"):
+        if (value := getattr(options, name)) is not None:
+            at_least(1, f"--{name}", value)
+    at_least(0, "--retries", options.retries)
+    if options.scale is not None and options.steps is not None:
+        raise RollinError("--scale and --steps both say how long a run is: give one of them.")
+    if options.list:
+        return show_list(options)
+    if options.table is None:
+        raise RollinError("Which table? rollin reproduce --list shows their names.")
+    table = find_table(options.table)
+    if table.kind == "picture":
+        return draw(table, options.out)
+    if options.cells is not None:
+        table = table.only(choose(table.cells, options.cells))
+    return reproduce(table, options, typed_command("reproduce", arguments))
 
 
-def run_four_rooms(out: Path, seeds: int, steps: int, workers: int, command: str) -> int:
-    """Run the sweep and write its report; seeds outermost, so that every cell fills evenly."""
-    jobs = [
+def scale_of(table: Table, options: ReproduceOptions) -> float:
+    """The factor by which training is shortened."""
+    if options.steps is not None:
+        return options.steps / table.steps
+    return 1.0 if options.scale is None else options.scale
+
+
+def jobs_of(table: Table, options: ReproduceOptions, out: Path, scale: float) -> list[Job]:
+    """All runs of a table; seeds outermost, so that every cell fills evenly."""
+    return [
         Job(
             f"{cell.name} seed={seed}",
-            cell.spec(seed, steps / four_rooms.STEPS),
+            _with_learner(cell.spec(seed, scale), options.learner),
             out / cell.name / f"seed={seed}",
         )
-        for seed in range(seeds)
-        for cell in four_rooms.cells()
+        for seed in range(options.seeds or table.seeds)
+        for cell in table.cells
     ]
+
+
+def _with_learner(spec: RunSpec, learner: LearnerName) -> RunSpec:
+    config = spec.config
+    return (
+        replace(spec, config=replace(config, learner=learner))
+        if isinstance(config, RollinConfig)
+        else spec
+    )
+
+
+def reproduce(table: Table, options: ReproduceOptions, command: str) -> int:
+    """Run a table's sweep, and write its report."""
+    scale = scale_of(table, options)
+    short = "" if scale == 1 else f"-scale-{scale:g}"
+    out = options.out or Path("runs") / f"{table.family}{short}"
+    jobs = jobs_of(table, options, out, scale)
+    sweep = Sweep(table.name, table.family, scale, out, tuple(jobs))
     console = make_console()
-    if not run_sweep("four-rooms", out, jobs, workers, command, console):
-        return 0
-    page = out / "report.html"
-    title = "ROLLIN on four rooms: all 28 cells"
-    for results in make_report(collect([out]), page, title, table="four-rooms"):
-        for table in terminal_tables(results):
-            console.print(table)
-    console.print(f"Report: {page}", soft_wrap=True)
+    for note in warnings(table, options, scale):
+        console.print(f"Note: {note}", style="yellow", soft_wrap=True)
+    outcome = run_sweep(
+        sweep, executor_of(options, out, command), command, console, retries=options.retries
+    )
+    if outcome.complete and outcome.finished:
+        show_report(out, table, console)
+    outcome.check()
     return 0
+
+
+def show_report(out: Path, table: Table, console: Console) -> None:
+    """Write the page, and show its tables on the terminal."""
+    page = out / "report.html"
+    for results in make_report(collect([out]), page, table=table.name):
+        for shown in terminal_tables(results):
+            console.print(shown)
+    console.print(f"Report: {page}", soft_wrap=True)
+
+
+def warnings(table: Table, options: ReproduceOptions, scale: float) -> list[str]:
+    """In what the runs differ from the paper's, in words."""
+    notes: list[str] = []
+    if scale != 1:
+        notes.append(
+            f"training is shortened to {scale:.3g} of the paper's ({round(scale * table.steps):,} "
+            f"of {table.steps:,} steps): the published values are of the full length."
+        )
+    seeds = options.seeds or table.seeds
+    if seeds != table.seeds:
+        notes.append(f"{seeds} seeds of each cell; the paper has {table.seeds}.")
+    return notes
+
+
+def executor_of(options: ReproduceOptions, out: Path, command: str) -> Callable[[], Executor]:
+    """What makes the place where the runs are done."""
+    if options.backend == "local":
+        if options.address is not None:
+            raise RollinError("--address belongs to --backend ray.")
+        return lambda: LocalExecutor(options.jobs or cores(), command)
+    from rollin.runs.cluster import RayExecutor
+
+    return lambda: RayExecutor(
+        out, command, options.address, options.jobs, gpus=options.gpus, storage=options.storage
+    )
+
+
+def draw(table: Table, out: Path | None) -> int:
+    """A figure that needs no runs, as PNG and SVG."""
+    directory = out or Path("runs") / table.name
+    make_directory(directory)
+    console = make_console()
+    with styled():
+        figure = PICTURES_OF[table.name]()
+        for suffix in PICTURES:
+            path = directory / f"{table.name}{suffix}"
+            save_picture(path, figure)
+            console.print(f"Picture: {path}", soft_wrap=True)
+    return 0
+
+
+# ------------------------------------------------------------------ what there is, and its cost
+
+
+def show_list(options: ReproduceOptions) -> int:
+    """All tables and figures with their runs and hours."""
+    console = make_console(140)
+    workers = options.jobs or cores()
+    speed = rates(
+        sample_specs(),
+        workers,
+        anew=options.measure,
+        on_task=lambda task: console.print(f"Measuring how fast {task} is here …"),
+    )
+    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("name", "paper", "what", "cells", "runs", "hours"):
+        right = title in ("cells", "runs", "hours")
+        shown.add_column(title, justify="right" if right else "left", no_wrap=True)
+    for table in tables().values():
+        seeds = options.seeds or table.seeds
+        needed = core_seconds(table.cells, seeds, speed, scale_of(table, options))
+        shown.add_row(
+            table.name,
+            table.printed,
+            table.title,
+            str(len(table.cells) or "–"),
+            f"{len(table.cells) * seeds:,}" if table.cells else "–",
+            _hours(needed / workers) if table.cells else "0",
+        )
+    console.print(shown)
+    rates_here = ", ".join(f"{task} {rate:,.0f}" for task, rate in speed.items())
+    console.print(
+        f"\nHours on this machine with {workers} runs side by side, from the steps a second that "
+        f"were measured: {rates_here}; evaluations come on top.\nTables of one family "
+        "(four-rooms, antmaze, velocity) share their runs in one directory.",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"

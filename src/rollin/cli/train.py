@@ -16,8 +16,8 @@ from rollin.cli._common import make_console, parse, stop_on_signal, typed_comman
 from rollin.cli._progress import SweepProgress, live
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.runs.backend import Job, Report
 from rollin.runs.driver import run
+from rollin.runs.jobs import Job, Report
 from rollin.runs.spec import RollinConfig, RunSpec, SACRunConfig, TabularConfig, rollin_config
 from rollin.runs.store import RunDirectory
 from rollin.runs.tasks import gives_mdp

@@ -32,6 +32,12 @@ class Table:
     seeds: int = 0
 
     @property
+    def family(self) -> str:
+        """What its environment belongs to: tables of one family have runs in common."""
+        task = self.cells[0].task
+        return {"four-rooms": task, antmaze.TASK: "antmaze"}.get(task, "velocity")
+
+    @property
     def steps(self) -> int:
         """Steps of its longest run, at the paper's length."""
         return max((cell.config.steps for cell in self.cells), default=0)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Generic
 
+from rollin.checks import seconds_from
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import (
     Checkpoint,
@@ -24,7 +25,7 @@ from rollin.runs.loggers import TensorBoardLogger
 from rollin.runs.spec import Config, RunSpec
 from rollin.runs.store import MetricsWriter, RunDirectory
 
-CHECKPOINT_SECONDS = 20.0
+CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
 
 OnStatus = Callable[[dict[str, Any]], None]

@@ -1,7 +1,5 @@
 """A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -25,6 +23,7 @@ from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.driver import Driver
 from rollin.runs.figures import figures_at, milestones
 from rollin.runs.files import write_atomically
+from rollin.runs.fingerprint import of_environment, walked
 from rollin.runs.networks import good_state, policy_tensors
 from rollin.runs.spec import RollinConfig, RunSpec, replay_rows
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
@@ -141,34 +140,7 @@ class RollinRun(Driver[RollinConfig]):
 
     def fingerprint(self) -> str:
         """Of the environment's spaces and of the curriculum."""
-        env, curriculum = self.env, self.curriculum
-        walked = [self._walked(), type(curriculum.rule).__name__, curriculum.episodes]
-        digest = hashlib.sha256(json.dumps(walked).encode()).hexdigest()[:16]
-        measured = f", measures {' '.join(env.measures)}" if env.measures else ""
-        return (
-            f"{env.observation_size} observed, {env.context_size} of context, "
-            f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}, "
-            f"rewards {self._some_rewards()}{measured}"
-        )
-
-    def _some_rewards(self) -> str:
-        """A digest of rewards at a few made-up outcomes, which change when their function does."""
-        generator = np.random.default_rng(0)
-        outcomes = generator.normal(size=(16, self.env.outcome_size)).round(3)
-        contexts = np.resize(self.curriculum.contexts, (16, self.env.context_size))
-        nearby = outcomes.copy()
-        size = min(outcomes.shape[1], contexts.shape[1])
-        nearby[:, :size] = contexts[:, :size] + 0.1 * outcomes[:, :size]
-        try:
-            with np.errstate(all="ignore"):  # made-up outcomes may be impossible ones
-                once, again = (
-                    [self.env.compute_reward(o, contexts).tobytes() for o in (outcomes, nearby)]
-                    for _ in range(2)
-                )
-        except RollinError:
-            return "unknown"
-        # a function that does not repeat itself to the bit tells nothing
-        return hashlib.sha256(b"".join(once)).hexdigest()[:16] if once == again else "unknown"
+        return of_environment(self.env, self.curriculum)
 
     def events(self) -> Iterator[Event]:
         """The algorithm's events."""
@@ -272,7 +244,7 @@ class RollinRun(Driver[RollinConfig]):
             good_state(state[agent], self.step)
         return {
             "rollin": state,
-            "curriculum": self._walked(),
+            "curriculum": walked(self.curriculum),
             "counters": asdict(self.counters),
             "seen": {name: asdict(info) for name, info in self._seen.items()},
         }
@@ -329,21 +301,12 @@ class RollinRun(Driver[RollinConfig]):
                 "seconds": round(self.seconds, 3),
                 "advances": [asdict(advance) for advance in progress.advances],
                 "completed": asdict(progress.completed) if progress.completed else None,
-                "curriculum": self._walked(),
+                "curriculum": walked(self.curriculum),
                 "warning": self.warning(),
                 "spec_hash": self.spec.hash,
                 "versions": versions(),
             }
         )
-
-    def _walked(self) -> dict[str, Any]:
-        """The curriculum as plain values, for whoever looks at the run later."""
-        curriculum = self.curriculum
-        return {
-            "contexts": curriculum.contexts.tolist(),
-            "kappas": list(curriculum.kappas),
-            "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
-        }
 
     def tidy(self) -> None:
         """Delete checkpoint and replay file, unless that is to be kept."""

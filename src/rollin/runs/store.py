@@ -7,6 +7,7 @@ lost at any moment without losing more than the time since the last checkpoint.
 import csv
 import io
 import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,10 +45,13 @@ class RunDirectory:
         return (self.path / "result.json").exists()
 
     @classmethod
-    def prepare(cls, path: Path, spec: RunSpec[Any], task: str, command: str) -> "RunDirectory":
+    def prepare(
+        cls, path: Path, spec: RunSpec[Any], task: str | None, command: str
+    ) -> "RunDirectory":
         """Open a directory for a run: new, or holding the same one; anything else is refused.
 
-        task: fingerprint of the task itself, which may change while its name stays.
+        task: fingerprint of the task itself, which may change while its name stays; None if that
+        is not to be looked at.
         """
         run = cls(path)
         config = path / "config.json"
@@ -59,7 +63,7 @@ class RunDirectory:
                     f"{path} holds another run ({_difference(found, spec)}): "
                     "use the same options to go on with it, or another --out."
                 )
-            if kept.get("fingerprint", task) != task:
+            if task is not None and kept.get("fingerprint", task) != task:
                 raise RollinError(
                     f"{spec.task} is no longer the task that {path} was begun with: put it back "
                     "(what rollin.train was given in Python goes on by the same call), or use "
@@ -125,7 +129,13 @@ class RunDirectory:
         """Say where the run stands, for whoever looks from outside."""
         write_json(
             self.path / "status.json",
-            {"state": state, "pid": os.getpid(), "updated": round(time.time(), 1), **values},
+            {
+                "state": state,
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "updated": round(time.time(), 1),
+                **values,
+            },
             durable=False,
         )
 

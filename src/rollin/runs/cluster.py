@@ -1,0 +1,285 @@
+"""Runs jobs on a Ray cluster: one actor a run, with the cores, GPUs and memory that it takes.
+
+A run writes into the sweep's directory where its machine sees that, or else beside itself, from
+where its files are fetched every now and then. One whose machine is lost goes on from its last
+checkpoint on another.
+"""
+
+import os
+import secrets
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rollin import __version__
+from rollin.checks import at_least, positive
+from rollin.errors import RollinError, reason
+from rollin.runs.cluster_worker import FETCH_SECONDS, RunWorker
+from rollin.runs.demands import Demands, demands_of
+from rollin.runs.files import TEMPORARY, make_directory, write_atomically
+from rollin.runs.jobs import Job, Report
+from rollin.runs.memory import cores
+from rollin.runs.store import RunDirectory
+from rollin.runs.transfer import Sender, receive
+
+Storage = Literal["auto", "shared", "fetch"]
+
+ANSWER_SECONDS = 5.0  # that a cluster may take to answer at its address
+GRACE_SECONDS = 60.0  # that stopped runs may take to save and to be fetched
+LOOK_SECONDS = 2.0  # between two looks at what machines there are
+NEWS_A_SECOND = 200  # that this process hears of all runs together
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""What a client of Ray's protocol says first; a server answers with a frame of type 4, too."""
+
+
+@dataclass
+class _Running:
+    """A run on the cluster: its actor, and what we wait for from it."""
+
+    actor: Any
+    demands: Demands
+    job: Job
+    result: Any
+    news: Any
+
+
+class RayExecutor:
+    """As many runs at a time as the cluster has room for, or `limit`."""
+
+    def __init__(
+        self,
+        out: Path,
+        command: str = "",
+        address: str | None = None,
+        limit: int | None = None,
+        *,
+        gpus: float = 1.0,
+        storage: Storage = "auto",
+        fetch_seconds: float = FETCH_SECONDS,
+    ) -> None:
+        self.out, self.command = out.resolve(), command
+        self.limit = None if limit is None else at_least(1, "--jobs", limit)
+        self.storage, self.fetch_seconds = storage, fetch_seconds
+        self._ray = _import_ray()
+        self._own = not self._ray.is_initialized()
+        connect(self._ray, address or os.environ.get("RAY_ADDRESS"), limit)
+        self._gpus = positive("--gpus", gpus) if self._total("GPU") else 0.0
+        self._running: list[_Running] = []
+        self._idle: list[tuple[Demands, Any]] = []
+        self._token = secrets.token_hex(8)
+        self._mark = self.out / f"{TEMPORARY}storage-{self._token}"
+        self._looked = -float("inf")
+        self._nodes: list[dict[str, float]] = []
+
+    # -------------------------------------------------------------- what the schedule asks for
+
+    def room(self, job: Job) -> bool:
+        """Whether the cluster can take one more; none ever is an error."""
+        demands = demands_of(job.spec, self._gpus)
+        if self.limit is not None:
+            return len(self._running) < self.limit
+        slots = self._slots(demands)
+        if slots == 0 and not self._running:
+            raise RollinError(
+                f"No machine of the Ray cluster has room for a run of {job.spec.task}, which takes "
+                f"{demands}: add larger ones, or give --jobs to wait for them."
+            )
+        return len(self._running) < slots
+
+    def start(self, job: Job) -> None:
+        """Send a job to an actor, with its files if they are fetched."""
+        demands = demands_of(job.spec, self._gpus)
+        actor = self._actor(demands)
+        files: list[Any] = []
+        if self.storage != "shared":
+            pieces = Sender(job.out).pieces() if job.out.is_dir() else ()
+            files = [self._ray.put(piece) for piece in pieces]
+        if not self._mark.exists():
+            make_directory(self.out)
+            write_atomically(self._mark, self._token.encode())
+        result = actor.run.remote(
+            (job.spec, str(job.out.resolve()), self.command, __version__),
+            files,
+            self.storage,
+            (str(self._mark), self._token),
+        )
+        self._running.append(_Running(actor, demands, job, result, actor.news.remote()))
+
+    def wait(self, seconds: float) -> list[Report]:
+        """News of all runs."""
+        self._let_go()
+        if not self._running:
+            time.sleep(seconds)
+            return []
+        awaited = [ref for r in self._running for ref in (r.news, r.result)]
+        ready, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)
+        if not ready:
+            ready, _ = self._ray.wait(awaited, num_returns=1, timeout=seconds)
+        reports: list[Report] = []
+        for running in list(self._running):
+            if running.news in ready or running.result in ready:
+                reports += self._hear(running, ended=running.result in ready)
+        return reports
+
+    def stop(self) -> list[Report]:
+        """Have all runs save, fetch what they have, and leave the cluster."""
+        reports: list[Report] = []
+        for running in self._running:
+            running.actor.stop.remote()
+        deadline = time.monotonic() + GRACE_SECONDS
+        try:
+            while self._running and time.monotonic() < deadline:
+                reports += [report for report in self.wait(0.2) if report.is_end]
+            reports += [Report("stopped", running.job, {}) for running in self._running]
+        finally:
+            for running in self._running:
+                self._ray.kill(running.actor)
+            self._running.clear()
+            self._let_go()
+            self._mark.unlink(missing_ok=True)
+            if self._own:
+                self._ray.shutdown()
+        # a run that was stopped and lost in one is to be gone on with all the same
+        return [Report("stopped", r.job, {}) if r.kind == "lost" else r for r in reports]
+
+    # -------------------------------------------------------------- actors
+
+    def _actor(self, demands: Demands) -> Any:
+        """An idle actor with these demands, or a new one."""
+        for i, (theirs, actor) in enumerate(self._idle):
+            if theirs == demands:
+                del self._idle[i]
+                return actor
+        self._let_go()
+        every = max(1.0, self._slots(demands) / NEWS_A_SECOND)
+        make = self._ray.remote(RunWorker).options(
+            num_cpus=demands.cpus,
+            num_gpus=demands.gpus,
+            memory=demands.memory,
+            max_concurrency=3,  # the run, its news, and the word to stop
+            max_restarts=0,
+        )
+        return make.remote(every, self.fetch_seconds)
+
+    def _let_go(self) -> None:
+        """End idle actors, which hold cores that another may be waiting for."""
+        for _, actor in self._idle:
+            self._ray.kill(actor)
+        self._idle.clear()
+
+    def _hear(self, running: _Running, *, ended: bool) -> list[Report]:
+        """Take what an actor has said; its end, if it has ended."""
+        try:
+            news = self._ray.get(running.news)
+            result = self._ray.get(running.result) if ended else None
+        except self._ray.exceptions.RayError as error:
+            self._running.remove(running)
+            with suppress(Exception):  # it is gone already
+                self._ray.kill(running.actor)
+            return [Report("lost", running.job, {"error": _lost(error)})]
+        reports: list[Report] = []
+        receive(running.job.out, news.pieces)
+        if news.status is not None:
+            run = RunDirectory(running.job.out)
+            if news.fetched and run.exists:
+                run.write_status("running", **{**news.status, "host": news.host})
+            reports.append(Report("progress", running.job, news.status))
+        if result is None:
+            running.news = running.actor.news.remote()
+            return reports
+        receive(running.job.out, result.pieces)
+        self._running.remove(running)
+        self._idle.append((running.demands, running.actor))
+        return [*reports, Report(result.kind, running.job, result.status)]
+
+    # -------------------------------------------------------------- machines
+
+    def _slots(self, demands: Demands) -> int:
+        """Runs of one kind that all machines have room for together."""
+        self._look()
+        wanted = {"CPU": demands.cpus, "GPU": demands.gpus, "memory": demands.memory}
+        return sum(
+            int(min(node.get(name, 0) / much for name, much in wanted.items() if much))
+            for node in self._nodes
+        )
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked > LOOK_SECONDS:
+            self._looked = now
+            self._nodes = [n["Resources"] for n in self._ray.nodes() if n["Alive"]]
+
+    def _total(self, name: str) -> float:
+        return float(self._ray.cluster_resources().get(name, 0))
+
+
+def connect(ray: Any, address: str | None, limit: int | None) -> None:
+    """Join the cluster at an address, or start one on this machine if there is none."""
+    if ray.is_initialized():
+        return
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        ray.init(num_cpus=limit or cores(), include_dashboard=False, **quiet)
+        return
+    _probe(address)
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise _silent(address, first.partition(". ")[0].rstrip(".")) from error
+
+
+def _probe(address: str) -> None:
+    """Refuse an address where nobody listens, before minutes go by in trying."""
+    if address in ("auto", "local"):
+        return
+    host, colon, port = address.rpartition("/")[2].rpartition(":")
+    if not (host and colon and port.isdigit()):
+        raise RollinError(f"--address must be auto, host:port or ray://host:port, got {address!r}.")
+    try:
+        with socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS) as connection:
+            connection.sendall(HTTP2)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise _silent(address, why) from error
+    if len(answer) < 9 or answer[3] != 4:
+        raise _silent(address, "something else than Ray listens there")
+
+
+def _silent(address: str, why: str) -> RollinError:
+    return RollinError(
+        f"The Ray cluster at --address {address} does not answer ({why}): is its head node "
+        "running (`ray start --head`), and can it be reached from here?"
+    )
+
+
+def _lost(error: Exception) -> str:
+    """Why an actor is gone, in a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    why = [line for line in lines if line.startswith("The actor")]
+    return f"its machine or process was lost: {why[-1] if why else type(error).__name__}"
+
+
+def _import_ray() -> Any:
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    tokens = ("RAY_AUTH_TOKEN" in os.environ, "RAY_AUTH_TOKEN_PATH" in os.environ,
+              (Path.home() / ".ray" / "auth_token").exists())  # fmt: skip
+    if any(tokens) and "ray" not in sys.modules:  # it is read when Ray is imported
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # else a cluster at an address is not told
+    try:
+        import ray
+    except ImportError as error:
+        raise RollinError(
+            "--backend ray needs Ray: install the extra with `pip install rollin[ray]`."
+        ) from error
+    return ray

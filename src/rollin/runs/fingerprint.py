@@ -1,0 +1,89 @@
+"""Tells a task from another of the same name: what a run was begun with must still be there."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from rollin.curriculum import Curriculum
+from rollin.envs.handle import ContextEnv
+from rollin.errors import RollinError
+from rollin.runs.curricula import curriculum_of, env_of
+from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
+from rollin.runs.tasks import mdp_of
+
+MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "window", "delta",
+           "start", "path", "contexts")  # fmt: skip
+"""Options of a run of ROLLIN that make its environment and its curriculum."""
+
+
+class Fingerprints:
+    """Fingerprints of specs; that of a task which many runs share is made once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], str] = {}
+
+    def of(self, spec: RunSpec[Any]) -> str | None:
+        """The fingerprint of a spec's task; None of one that has none."""
+        config = spec.config
+        if isinstance(config, TabularConfig):
+            key = (spec.task, config.reward, config.gamma, config.success)
+        elif isinstance(config, RollinConfig):
+            key = (spec.task, *(getattr(config, name) for name in MATTERS))
+        else:
+            return None
+        if key not in self._found:
+            self._found[key] = _make(spec)
+        return self._found[key]
+
+
+def _make(spec: RunSpec[Any]) -> str:
+    if isinstance(spec.config, TabularConfig):
+        return mdp_of(spec).fingerprint()
+    env = env_of(spec)
+    try:
+        return of_environment(env, curriculum_of(env, spec.config))
+    finally:
+        env.close()
+
+
+def of_environment(env: ContextEnv, curriculum: Curriculum) -> str:
+    """Of an environment's spaces and rewards, and of a curriculum."""
+    steps = [walked(curriculum), type(curriculum.rule).__name__, curriculum.episodes]
+    digest = hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:16]
+    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
+    return (
+        f"{env.observation_size} observed, {env.context_size} of context, "
+        f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}, "
+        f"rewards {_some_rewards(env, curriculum)}{measured}"
+    )
+
+
+def walked(curriculum: Curriculum) -> dict[str, Any]:
+    """A curriculum as plain values, for whoever looks at a run later."""
+    return {
+        "contexts": curriculum.contexts.tolist(),
+        "kappas": list(curriculum.kappas),
+        "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
+    }
+
+
+def _some_rewards(env: ContextEnv, curriculum: Curriculum) -> str:
+    """A digest of rewards at a few made-up outcomes, which change when their function does."""
+    generator = np.random.default_rng(0)
+    outcomes = generator.normal(size=(16, env.outcome_size)).round(3)
+    contexts = np.resize(curriculum.contexts, (16, env.context_size))
+    nearby = outcomes.copy()
+    size = min(outcomes.shape[1], contexts.shape[1])
+    nearby[:, :size] = contexts[:, :size] + 0.1 * outcomes[:, :size]
+    try:
+        with np.errstate(all="ignore"):  # made-up outcomes may be impossible ones
+            once, again = (
+                [env.compute_reward(o, contexts).tobytes() for o in (outcomes, nearby)]
+                for _ in range(2)
+            )
+    except RollinError:
+        return "unknown"
+    # a function that does not repeat itself to the bit tells nothing
+    return hashlib.sha256(b"".join(once)).hexdigest()[:16] if once == again else "unknown"

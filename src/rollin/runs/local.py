@@ -1,0 +1,190 @@
+"""Runs jobs on the cores of this machine: persistent worker processes, one run each at a time.
+
+Workers are spawned, use one BLAS thread, and report over a pipe. A worker that dies takes only its
+current run with it. A run is begun only if the memory that it will take is there.
+"""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from rollin.checks import at_least
+from rollin.errors import RollinError, told
+from rollin.runs.demands import demands_of
+from rollin.runs.jobs import Job, Report
+from rollin.runs.memory import free_memory
+from rollin.runs.store import RunDirectory
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+GRACE_SECONDS = 15.0  # how long a stopped worker may take to write its checkpoint
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: "Connection[Any, Any]"
+    job: Job | None = None
+
+
+class LocalExecutor:
+    """`workers` runs at a time, fewer if they would take more than `memory` bytes together."""
+
+    def __init__(self, workers: int, command: str = "", memory: int | None = None) -> None:
+        self.workers = at_least(1, "--jobs", workers)
+        self.command = command
+        self.memory = free_memory() if memory is None else memory
+        self._context = multiprocessing.get_context("spawn")
+        self._pool: list[_Worker] = []
+
+    def room(self, job: Job) -> bool:
+        """Whether a worker is free, and memory; one run is always let in."""
+        busy = [worker.job for worker in self._pool if worker.job is not None]
+        taken = sum(demands_of(other.spec).memory for other in busy)
+        fits = taken + demands_of(job.spec).memory <= self.memory
+        return not busy or (len(busy) < self.workers and fits)
+
+    def start(self, job: Job) -> None:
+        """Hand a job to a free worker, or to a new one in the place of a dead one."""
+        self._pool = [w for w in self._pool if w.job is not None or w.process.is_alive()]
+        worker = next((w for w in self._pool if w.job is None), None)
+        if worker is None:
+            worker = self._new_worker()
+            self._pool.append(worker)
+        worker.job = job
+        with suppress(OSError):  # a worker that died meanwhile is noticed by its pipe
+            worker.pipe.send(job)
+
+    def wait(self, seconds: float) -> list[Report]:
+        """News of the workers."""
+        busy = [worker for worker in self._pool if worker.job is not None]
+        if not busy:
+            time.sleep(seconds)
+            return []
+        ready = wait([worker.pipe for worker in busy], timeout=seconds)
+        return [_receive(worker) for worker in busy if worker.pipe in ready]
+
+    def stop(self) -> list[Report]:
+        """Have all workers save and leave."""
+        for worker in self._pool:
+            if worker.process.is_alive():
+                worker.process.terminate()  # SIGTERM: checkpoint and leave
+        deadline = time.monotonic() + GRACE_SECONDS
+        news: list[Report] = []
+        for worker in self._pool:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+            if worker.job is not None:
+                news.append(_last_word(worker, worker.job))
+        self._pool.clear()
+        return news
+
+    def _new_worker(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, self.command), daemon=True)
+        with one_thread_each(), _ignore_interrupts():
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+
+def _receive(worker: _Worker) -> Report:
+    job = worker.job
+    assert job is not None
+    try:
+        kind, status = worker.pipe.recv()
+    except (EOFError, ConnectionResetError):
+        worker.process.join()
+        kind = "lost"
+        status = {"error": f"the worker process died (exit code {worker.process.exitcode})"}
+        if RunDirectory(job.out).exists:
+            RunDirectory(job.out).write_status("lost", **status)
+    report = Report(kind, job, status)
+    if report.is_end:
+        worker.job = None
+    return report
+
+
+def _last_word(worker: _Worker, job: Job) -> Report:
+    """How a job ended whose worker was stopped: it may have finished or failed just then."""
+    last = Report("stopped", job, {})
+    with suppress(EOFError, OSError):
+        while worker.pipe.poll():
+            kind, status = worker.pipe.recv()
+            last = Report(kind, job, status)
+    return last if last.is_end else Report("stopped", job, last.status)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Processes that are started inside use one BLAS thread each."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _ignore_interrupts() -> Iterator[None]:
+    """A child inherits that it ignores Ctrl-C, so that none can hit it while it still imports."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread: nothing to shield
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
+    """A worker: take jobs from the pipe until it closes or SIGTERM comes."""
+    from rollin.runs.driver import run
+
+    stop = False
+
+    def ask_to_stop(signum: int, frame: Any) -> None:
+        nonlocal stop
+        stop = True
+        if idle:
+            raise SystemExit(0)
+
+    def tell(status: dict[str, Any]) -> None:
+        nonlocal stop
+        try:
+            pipe.send(("progress", status))
+        except OSError:  # the parent is gone: save what there is and leave
+            stop = True
+
+    idle = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.signal(signal.SIGTERM, ask_to_stop)
+    while not stop:
+        try:
+            job: Job = pipe.recv()
+        except EOFError:
+            return
+        idle = False
+        try:
+            done = run(job.spec, job.out, command, on_status=tell, should_stop=lambda: stop)
+            pipe.send(("finished" if done else "stopped", {}))
+        except BrokenPipeError:
+            return
+        except Exception as error:  # one bad run must not end the sweep
+            text = str(error) if isinstance(error, RollinError) else told(error)
+            pipe.send(("failed", {"error": text}))
+        idle = True

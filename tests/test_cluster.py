@@ -1,0 +1,164 @@
+"""Runs on a real Ray cluster of several nodes on this machine, one of which is killed."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from rollin.errors import RollinError
+from rollin.runs.cluster import RayExecutor, connect
+from rollin.runs.files import read_json
+from rollin.runs.jobs import Job, Report
+from rollin.runs.schedule import run_jobs
+from rollin.runs.spec import RunSpec, TabularConfig, rollin_config
+from tests.killing import same_run
+
+os.environ["RAY_AUTH_MODE"] = "disabled"  # of the clusters here, before Ray is imported
+ray = pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.xdist_group("ray"),
+]
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A head without cores, and two nodes of one core each; runs save as often as they can."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        for _ in range(2):
+            made.add_node(num_cpus=1)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def maze(steps: int, seed: int) -> RunSpec:
+    """A small run in the point's maze, which saves at the end of every episode."""
+    options = {"warmup": 100, "log_every": 500, "eval_episodes": 1, "hidden": (16, 16)}
+    more = {"batch": 16, "horizon": 50, "beta": 0.4, "keep_replay": True}
+    return RunSpec("point-umaze", rollin_config(**options, **more, steps=steps, seed=seed))
+
+
+@pytest.mark.parametrize("storage", ["shared", "fetch"])
+def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
+    """Its run goes on elsewhere from its checkpoint, and ends as if nothing had happened."""
+    out = tmp_path / "sweep"
+    long = [Job(f"seed={i}", maze(6000, i), out / f"seed={i}") for i in range(2)]
+    todo = [*long, Job("short", maze(300, 2), out / "seed=2")]
+    seen: list[Report] = []
+    killed: list[int] = []
+
+    def kill_a_node(report: Report) -> None:
+        seen.append(report)
+        saved = all((job.out / "checkpoint" / "manifest.json").exists() for job in long)
+        if saved and not killed and report.kind == "progress":
+            killed.append(len(seen))
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    executor = RayExecutor(out, "rollin test", storage=storage, fetch_seconds=0.0)
+    assert run_jobs(todo, executor, on_report=kill_a_node) == []
+    assert killed
+    again = next(report for report in seen if report.kind == "again")
+    assert again.job in long
+    assert "was lost" in again.status["error"]
+    steps = [
+        report.status["step"]
+        for report in seen[seen.index(again) :]
+        if report.kind == "progress" and report.job is again.job
+    ]
+    assert steps[0] > 150  # it did not begin anew: 100 steps are random, and an episode has 50
+    assert ray.is_initialized()  # a cluster that was there before stays
+    assert sorted(r.job.name for r in seen if r.kind == "finished") == ["seed=0", "seed=1", "short"]
+    alone = tmp_path / "alone"
+    script = (
+        "import sys; from pathlib import Path; from rollin.runs.driver import run;"
+        "from rollin.runs.store import RunDirectory;"
+        "run(RunDirectory(Path(sys.argv[1])).spec(), Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", script, str(again.job.out), str(alone)], check=True)
+    same_run(alone, again.job.out)
+    assert not list(out.glob(".rollin-storage-*"))
+
+
+def test_a_stopped_sweep_leaves_checkpoints_and_goes_on(cluster, tmp_path) -> None:
+    out = tmp_path / "sweep"
+    todo = [Job(f"seed={i}", maze(4000, i), out / f"seed={i}") for i in range(2)]
+    seen: list[Report] = []
+    fetched = {"storage": "fetch", "fetch_seconds": 1e9}  # nothing until the end
+    run_jobs(
+        todo, RayExecutor(out, **fetched), on_report=seen.append,
+        should_stop=lambda: {r.job for r in seen if r.kind == "progress"} == set(todo),
+    )  # fmt: skip
+    assert sorted(r.kind for r in seen if r.is_end) == ["stopped", "stopped"]
+    steps = [read_json(job.out / "checkpoint" / "manifest.json")["step"] for job in todo]
+    assert min(steps) > 0
+    assert run_jobs(todo, RayExecutor(out, **fetched), on_report=seen.append) == []
+    assert all((job.out / "result.json").exists() for job in todo)
+    assert not any((job.out / "checkpoint").exists() for job in todo)
+
+
+def test_a_failed_run_and_a_run_without_room_are_told(cluster, tmp_path) -> None:
+    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "s" / "bad")
+    good = Job("good", RunSpec("four-rooms", TabularConfig(steps=10)), tmp_path / "s" / "good")
+    seen: list[Report] = []
+    executor = RayExecutor(tmp_path / "s")
+    assert run_jobs([bad, good], executor, retries=0, on_report=seen.append) == [bad]
+    (failed,) = [report for report in seen if report.kind == "failed"]
+    assert "no_such:task cannot be loaded" in failed.status["error"]
+    assert (good.out / "result.json").exists()
+    huge = Job("huge", maze(10**11, 0), tmp_path / "s" / "huge")
+    with pytest.raises(RollinError, match="No machine of the Ray cluster has room for a run"):
+        run_jobs([huge], RayExecutor(tmp_path / "s"))
+
+
+def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
+    command = [
+        sys.executable, "-m", "rollin", "reproduce", "velocity-summary", "--cells",
+        "env=hopper,method=rollin", "--seeds", "1", "--scale", "0.0006", "--backend", "ray",
+        "--jobs", "1", "--out", str(tmp_path / "s"),
+    ]  # fmt: skip
+    own = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=own)
+    assert done.returncode == 0, done.stderr
+    assert "shortened to 0.0006 of the paper's (600 of 1,000,000 steps)" in done.stdout
+    (result,) = (tmp_path / "s").rglob("result.json")
+    assert read_json(result)["env_steps"] == 600
+
+
+# ------------------------------------------------------------------ addresses
+
+
+@pytest.fixture
+def mute():
+    """A port where something listens that is not Ray."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answer = threading.Thread(target=lambda: server.accept()[0].sendall(b"hello there"))
+        answer.start()
+        yield server.getsockname()[1]
+        answer.join(10)
+
+
+def test_an_address_that_does_not_answer_is_named(mute, tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(RollinError, match=f"127.0.0.1:{port} does not answer .connection refused"):
+        connect(ray, f"127.0.0.1:{port}", None)
+    with pytest.raises(RollinError, match="something else than Ray listens there"):
+        connect(ray, f"127.0.0.1:{mute}", None)
+    with pytest.raises(RollinError, match="must be auto, host:port or ray://host:port, got 'head'"):
+        connect(ray, "head", None)
+    with pytest.raises(RollinError, match="does not answer"):
+        RayExecutor(tmp_path / "s", address=f"127.0.0.1:{port}")
+    assert list(Path(tmp_path).iterdir()) == []

@@ -1,0 +1,168 @@
+"""`rollin reproduce`: plans, interruption, what is passed over, bad input."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rollin.cli import main
+from rollin.runs.files import read_json
+
+CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"
+
+
+def reproduce(out: Path, *more: str, table: str = "four-rooms") -> int:
+    return main(["reproduce", table, "--out", str(out), *more])
+
+
+def short(out: Path, *more: str) -> int:
+    return reproduce(out, "--cells", CELLS, "--steps", "20", "--jobs", "1", *more)
+
+
+def test_an_interrupted_table_goes_on_without_repeating(tmp_path) -> None:
+    out = tmp_path / "sweep"
+    command = [
+        sys.executable, "-m", "rollin", "reproduce", "four-rooms", "--cells",
+        "reward=hard,alpha=0.001", "--seeds", "1", "--steps", "1500", "--jobs", "2",
+        "--out", str(out),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 120
+    while not list(out.rglob("result.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    first = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
+    assert 0 < len(first) < 7
+    assert re.search(rf"Stopped at {len(first)} of 7 runs\. Go on with: rollin reproduce", text)
+    assert not (out / "report.html").exists()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert len(list(out.rglob("result.json"))) == 7
+    for path, stamp in first.items():
+        assert path.stat().st_mtime_ns == stamp
+    assert done.stdout.count("finished ") == 7 - len(first)
+    assert "shortened to 0.03 of the paper's (1,500 of 50,000 steps)" in done.stdout
+    assert f"Report: {out / 'report.html'}" in done.stdout
+    assert "shortened" in (out / "report.html").read_text()
+
+
+def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    runs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert len(runs) == 2
+    assert "finished" in capsys.readouterr().out
+    more = ("--cells", CELLS, "--steps", "20", "--jobs", "1", "--seeds", "2")
+    assert reproduce(tmp_path, *more, table="four-rooms-summary") == 0
+    said = capsys.readouterr().out
+    assert said.count("finished ") == 2  # the second seeds alone
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in runs.items())
+    assert reproduce(tmp_path, "--steps", "40") == 2
+    assert "holds runs at 0.0004 of the paper's length" in capsys.readouterr().err
+    assert reproduce(tmp_path, table="velocity-summary") == 2
+    assert "the sweep of another table (four-rooms, four-rooms-s" in capsys.readouterr().err
+    assert len(list(tmp_path.rglob("result.json"))) == 4
+
+
+def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
+    (broken / "config.json").write_text('{"engine": ')
+    capsys.readouterr()
+    assert short(tmp_path, "--seeds", "2") == 2
+    said = capsys.readouterr()
+    assert said.out.count("finished ") == 2  # the others go on
+    assert f"1 run directories were passed over, the first being {broken}" in said.err
+    assert "config.json is not valid JSON" in said.err
+    assert (broken / "config.json").read_text() == '{"engine": '  # nothing was lost
+    assert str(broken) in (tmp_path / "report.html").read_text()
+    assert (whole / "result.json").exists()
+
+
+def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    for name in ("result.json", "policy.safetensors"):
+        next(tmp_path.rglob(f"*beta=0.75*/seed=0/{name}")).unlink()
+    blocked = next(tmp_path.rglob("*beta=0.75*")) / "seed=0" / "policy.safetensors"
+    blocked.mkdir()  # where a file is to be written
+    capsys.readouterr()
+    assert short(tmp_path, "--seeds", "1", "--retries", "1") == 2
+    said = capsys.readouterr()
+    assert said.out.count("again in 2 s") == 1
+    assert "1 of 2 runs failed after 1 more attempts" in said.err
+    assert "policy.safetensors could not be written" in said.err
+    assert (tmp_path / "report.html").exists()
+    blocked.rmdir()
+    assert short(tmp_path, "--seeds", "1") == 0
+
+
+def test_what_is_run_is_what_the_paper_has(tmp_path) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    plan = read_json(tmp_path / "sweep.json")
+    assert sorted(plan["runs"]) == [
+        "reward=hard,alpha=0.001,method=baseline,beta=0/seed=0",
+        "reward=hard,alpha=0.001,method=rollin,beta=0.75/seed=0",
+    ]
+    for place, spec_hash in plan["runs"].items():
+        assert read_json(tmp_path / place / "config.json")["spec_hash"] == spec_hash
+
+
+@pytest.mark.parametrize("name", ["reward-maps", "goal-path"])
+def test_a_figure_without_runs_is_drawn(name, tmp_path, capsys) -> None:
+    assert main(["reproduce", name, "--out", str(tmp_path / "p")]) == 0
+    with Image.open(tmp_path / "p" / f"{name}.png") as picture:
+        assert min(picture.size) > 300
+    assert (tmp_path / "p" / f"{name}.svg").read_text().startswith("<svg")
+    assert f"Picture: {tmp_path / 'p' / name}.png" in capsys.readouterr().out
+
+
+def test_the_list_has_every_table_with_runs_and_hours(capsys, monkeypatch) -> None:
+    speed = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 100.0, "hopper": 100.0,
+             "humanoid": 50.0, "ant": 100.0}  # fmt: skip
+    monkeypatch.setattr("rollin.cli.reproduce.rates", lambda *_, **__: speed)
+    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    # 36 cells × 8 seeds × 3,000,000 steps / 100 a second / 4 at a time = 600 hours
+    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "288", "600"]
+    # 28 × 10 × 50,000 / 5000 / 4 = 700 s
+    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
+    # 3 cells × 8 seeds × 1,000,000 steps: three robots at 100 a second and one at 50, 4 at a time
+    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "83.3"]
+    assert rows["reward-maps"].split()[-3:] == ["–", "–", "0"]
+    assert main(["reproduce", "--list", "--jobs", "4", "--scale", "0.1", "--seeds", "2"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "72", "15.0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    {
+        "no table": ((), "Which table? rollin reproduce --list shows their names."),
+        "unknown": (("four-rom",), "Did you mean four-rooms?"),
+        "filter": (("four-rooms", "--cells", "rewad=hard"), "Did you mean reward?"),
+        "value": (("four-rooms", "--cells", "reward=hrad"), "Did you mean hard?"),
+        "both": (("four-rooms", "--scale", "0.1", "--steps", "9"), "give one of them"),
+        "scale": (
+            ("four-rooms", "--scale", "0"),
+            "--scale must be a number greater than 0",
+        ),
+        "short": (("antmaze-vanilla", "--scale", "0.00001"), "too few to train on"),
+        "jobs": (("four-rooms", "--jobs", "0"), "--jobs must be at least 1, got 0."),
+        "retries": (("four-rooms", "--retries", "-1"), "--retries must be at least 0, got -1."),
+        "address": (("four-rooms", "--address", "auto"), "--address belongs to --backend ray."),
+        "occupied": (("four-rooms", "--out", "/"), "/ exists and is not a sweep"),
+    }.values(),
+)
+def test_bad_input_gets_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
