@@ -223,7 +223,7 @@ def test_speed_is_measured_with_real_runs_and_kept(tmp_path, monkeypatch) -> Non
     assert rates.measure(some["four-rooms"], 0.05) > 100
     assert 10 < rates.measure(some["hopper"], 0.2) < 5000
     measured: list[str] = []
-    monkeypatch.setattr(rates, "_measure_all", lambda specs, *_: measured.extend(specs) or
+    monkeypatch.setattr(rates, "measure_side_by_side", lambda specs, *_: measured.extend(specs) or
                         dict.fromkeys(specs, 7.0))  # fmt: skip
     assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}
     assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}

@@ -17,6 +17,7 @@ from rollin.runs.jobs import Report
 LINE_SECONDS = 15.0  # between two plain lines of the same run
 MOST_LINES = 4  # plain lines of running jobs in that time: a cluster would say too much
 OTHER_LINES = 8  # of a terminal, that the dashboard needs besides its running jobs
+SOON = 0.02  # runs' worth of work before which no time left can be told
 FAILURES = 3  # of the last ones that the dashboard shows
 
 Status = dict[str, Any]
@@ -76,7 +77,8 @@ def run_table(
     titles = figure_titles(status for _, status in rows.values())
     heads = ["run", *(["state"] if states else []), "step", *([""] if bar else [])]
     for title in (*heads, *titles, "steps/s", "left"):
-        table.add_column(title, justify="left" if title in ("run", "state", "") else "right")
+        left = title in ("run", "state", "")
+        table.add_column(title, justify="left" if left else "right", no_wrap=title != "state")
     for name, (state, status) in rows.items():
         cells: list[Any] = [Text(name), *([Text(state)] if states else [])]
         if "step" in status:
@@ -176,7 +178,7 @@ class SweepProgress:
             share - self._done_before(name, overview.running[name]["steps"])
             for name, share in shares.items()
         )
-        if worked <= 0:
+        if worked < SOON:
             return None
         left = overview.total - overview.done - len(overview.failed) - sum(shares.values())
         return left * (time.monotonic() - self.began) / worked
@@ -191,7 +193,7 @@ class SweepProgress:
         whole = Table.grid(padding=(0, 2))
         bar = ProgressBar(1.0, self.overview.share, width=20)
         whole.add_row(bar, Text(self.overview.summary, style="bold"))
-        lines += [whole, table]
+        lines += [whole, table] if running else [whole]
         if len(running) > room:
             lines.append(Text(f"… and {len(running) - room} more running"))
         for name, error in list(self.overview.failed.items())[-FAILURES:]:

@@ -43,4 +43,9 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
     make_report(collection, out, options.title, table=options.table, images=options.images)
     console.print(f"Report: {out}", soft_wrap=True)
+    if collection.broken:
+        raise RollinError(
+            f"{len(collection.broken)} of the runs could not be read and are not on the page, the "
+            f"first being {collection.broken[0]}"
+        )
     return 0

@@ -102,10 +102,16 @@ def scale_of(table: Table, options: ReproduceOptions) -> float:
 
 
 def jobs_of(table: Table, options: ReproduceOptions, out: Path, scale: float) -> list[Job]:
-    """All runs of a table; seeds outermost, so that every cell fills evenly."""
+    """All runs of a table; seeds outermost, so that every cell fills evenly.
+
+    A job is called by the labels in which the cells differ.
+    """
+    varying = [
+        name for name in table.cells[0].labels if len({c.labels.get(name) for c in table.cells}) > 1
+    ]
     return [
         Job(
-            f"{cell.name} seed={seed}",
+            " ".join([*(f"{name}={cell.labels[name]}" for name in varying), f"seed={seed}"]),
             _with_learner(cell.spec(seed, scale), options.learner),
             out / cell.name / f"seed={seed}",
         )

@@ -24,10 +24,14 @@ class SweepRecord:
 
 @dataclass
 class Collection:
-    """Runs found, what was passed over with the reason, and where the runs come from."""
+    """Runs found, what was passed over with the reason, and where the runs come from.
+
+    broken: those of what was passed over that could not be read.
+    """
 
     records: list[RunRecord] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     versions: list[dict[str, str]] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -46,6 +50,11 @@ class Collection:
             self.records.append(record)
         elif first != path:
             self.skipped.append(f"{path}: the same run as {first}")
+
+    def pass_over_broken(self, note: str) -> None:
+        """Remember what could not be read."""
+        self.skipped.append(note)
+        self.broken.append(note)
 
     def note_origin(self, described: dict[str, Any]) -> None:
         """Take command and versions of a config.json or sweep.json."""
@@ -90,7 +99,7 @@ def _take(found: Collection, run: RunDirectory) -> None:
         if isinstance(host, str) and host not in found.hosts:
             found.hosts.append(host)
     except RollinError as error:
-        found.skipped.append(f"{run.path}: {error}")
+        found.pass_over_broken(f"{run.path}: {error}")
 
 
 def _read_sweeps(found: Collection, directory: Path) -> None:
@@ -98,7 +107,7 @@ def _read_sweeps(found: Collection, directory: Path) -> None:
         try:
             described = read_json(path)
         except RollinError as error:
-            found.skipped.append(str(error))
+            found.pass_over_broken(str(error))
             continue
         planned = described.get("runs")
         names = [str(name) for name in planned] if isinstance(planned, dict) else []

@@ -41,16 +41,19 @@ def rates(
     found = {} if anew else {t: float(r) for t, r in kept.get(key, {}).items() if t in specs}
     missing = {task: spec for task, spec in specs.items() if task not in found}
     if missing:
-        found |= _measure_all(missing, workers, on_task)
+        found |= measure_side_by_side(missing, workers, on_task)
         with suppress(RollinError, OSError):  # a home that cannot be written: measured each time
             make_directory(path.parent)
             write_json(path, {**kept, key: {**kept.get(key, {}), **found}})
     return found
 
 
-def _measure_all(
-    specs: Mapping[str, RunSpec[Any]], workers: int, on_task: Callable[[str], None]
+def measure_side_by_side(
+    specs: Mapping[str, RunSpec[Any]],
+    workers: int,
+    on_task: Callable[[str], None] = lambda task: None,
 ) -> dict[str, float]:
+    """Steps a second of one run of each task, measured now."""
     found = {}
     with one_thread_each(), multiprocessing.get_context("spawn").Pool(workers) as pool:
         for task, spec in specs.items():
