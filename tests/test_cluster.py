@@ -5,12 +5,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from rollin.errors import RollinError
-from rollin.runs.cluster import RayExecutor, connect
+from rollin.runs.cluster import RayExecutor, _lost, connect
+from rollin.runs.cluster_worker import SCRATCH, _tidy_scratch
 from rollin.runs.files import read_json
 from rollin.runs.jobs import Job, Report
 from rollin.runs.schedule import run_jobs
@@ -109,18 +111,96 @@ def test_a_stopped_sweep_leaves_checkpoints_and_goes_on(cluster, tmp_path) -> No
     assert not any((job.out / "checkpoint").exists() for job in todo)
 
 
-def test_a_failed_run_and_a_run_without_room_are_told(cluster, tmp_path) -> None:
-    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "s" / "bad")
-    good = Job("good", RunSpec("four-rooms", TabularConfig(steps=10)), tmp_path / "s" / "good")
+def test_a_failed_run_and_a_run_without_room_are_told_and_the_others_go_on(
+    cluster, tmp_path
+) -> None:
+    out = tmp_path / "s"
+    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), out / "bad")
+    huge = Job("huge", maze(10**11, 0), out / "huge")
+    good = Job("good", RunSpec("four-rooms", TabularConfig(steps=10)), out / "good")
     seen: list[Report] = []
-    executor = RayExecutor(tmp_path / "s")
-    assert run_jobs([bad, good], executor, retries=0, on_report=seen.append) == [bad]
-    (failed,) = [report for report in seen if report.kind == "failed"]
-    assert "no_such:task cannot be loaded" in failed.status["error"]
+    failed = run_jobs([bad, huge, good], RayExecutor(out), retries=0, on_report=seen.append)
+    assert {job.name for job in failed} == {"bad", "huge"}
+    errors = {r.job.name: r.status["error"] for r in seen if r.kind == "failed"}
+    assert "no_such:task cannot be loaded" in errors["bad"]
+    assert "no machine of the Ray cluster has room for a run of point-umaze" in errors["huge"]
     assert (good.out / "result.json").exists()
+
+
+def test_files_that_cannot_be_written_here_cost_only_their_run(cluster, tmp_path) -> None:
+    out = tmp_path / "s"
+    todo = [Job(f"seed={i}", maze(1500, i), out / f"seed={i}") for i in range(2)]
+    (todo[0].out / "policy.safetensors").mkdir(parents=True)  # where a file is to be
+    seen: list[Report] = []
+    executor = RayExecutor(out, storage="fetch", fetch_seconds=0.0)
+    assert run_jobs(todo, executor, retries=0, on_report=seen.append) == [todo[0]]
+    (failed,) = [report for report in seen if report.kind == "failed"]
+    assert "policy.safetensors could not be written" in failed.status["error"]
+    assert (todo[1].out / "result.json").exists()
+
+
+def test_a_directory_that_all_machines_see_is_found_and_nothing_sent(
+    cluster, tmp_path, monkeypatch
+) -> None:
+    out = tmp_path / "s"
+    sent: list[object] = []
+    monkeypatch.setattr("rollin.runs.cluster.Sender", lambda *_: sent.append(_))
+    (job,) = [Job("seed=0", maze(400, 0), out / "seed=0")]
+    assert run_jobs([job], RayExecutor(out)) == []
+    assert (job.out / "result.json").exists()
+    assert sent == []
+
+
+def test_a_machine_that_does_not_see_the_directory_is_sent_its_files(cluster, tmp_path) -> None:
+    out = tmp_path / "s"
+    job = Job("seed=0", maze(6000, 0), out / "seed=0")
+    seen: list[Report] = []
+    run_jobs(
+        [job], RayExecutor(out, storage="shared"), on_report=seen.append,
+        should_stop=lambda: any(r.kind == "progress" for r in seen),
+    )  # fmt: skip
+    saved = read_json(job.out / "checkpoint" / "manifest.json")["step"]
+    executor = RayExecutor(out)
+    executor._mark.write_text("what another machine has there")
+    assert run_jobs([job], executor, on_report=seen.append) == []
+    steps = [r.status["step"] for r in seen if r.kind == "progress"]
+    assert saved <= steps[-1]
+    assert (job.out / "result.json").exists()
+    assert not (job.out / "checkpoint").exists()
+
+
+def test_runs_that_wait_for_a_machine_do_not_hold_up_a_stop(cluster, tmp_path) -> None:
     huge = Job("huge", maze(10**11, 0), tmp_path / "s" / "huge")
-    with pytest.raises(RollinError, match="No machine of the Ray cluster has room for a run"):
-        run_jobs([huge], RayExecutor(tmp_path / "s"))
+    seen: list[Report] = []
+    began = time.monotonic()
+    run_jobs(
+        [huge], RayExecutor(tmp_path / "s", limit=1), on_report=seen.append,
+        should_stop=lambda: time.monotonic() - began > 2,
+    )  # fmt: skip
+    assert [report.kind for report in seen] == ["started", "stopped"]
+    assert time.monotonic() - began < 20
+
+
+def test_what_killed_runs_left_beside_them_is_deleted(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone, own = tmp_path / f"{SCRATCH}{2**22 + 1}-x", tmp_path / f"{SCRATCH}{os.getpid()}-y"
+    for path in (gone, own):
+        path.mkdir()
+    _tidy_scratch()
+    assert not gone.exists()
+    assert own.exists()
+
+
+def test_the_reason_why_an_actor_did_not_start_is_told() -> None:
+    text = (
+        "The actor died because of an error raised in its creation task, "
+        "\x1b[36mray::RunWorker.__init__()\x1b[39m (pid=1)\n  File x\n"
+        "ModuleNotFoundError: No module named 'rollin'"
+    )
+    assert _lost(RuntimeError(text)) == (
+        "its machine or process was lost: The actor died because of an error raised in its "
+        "creation task; ModuleNotFoundError: No module named 'rollin'"
+    )
 
 
 def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
@@ -132,7 +212,7 @@ def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
     own = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=own)
     assert done.returncode == 0, done.stderr
-    assert "shortened to 0.0006 of the paper's (600 of 1,000,000 steps)" in done.stdout
+    assert "shortened to 0.0006 of the paper's (600 steps, not 1,000,000)" in done.stdout
     (result,) = (tmp_path / "s").rglob("result.json")
     assert read_json(result)["env_steps"] == 600
 

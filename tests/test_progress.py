@@ -90,6 +90,25 @@ def test_the_dashboard_of_a_cluster_fits_the_terminal() -> None:
     assert any("and 96 more running" in line for line in lines)
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_names_are_cut_before_numbers_on_a_narrow_terminal(width) -> None:
+    out = console(terminal=True, width=width)
+    name = "noise=0.25 sampling=geometric delta=1/24 method=baseline beta=0.75 seed=3"
+    progress = SweepProgress(500, 0, out)
+    shown = status(1_234_567, 3_000_000)
+    shown["figures"] |= {"mean / threshold": "126.67 / 200", "roll-ins": "12345"}
+    progress.take(Report("progress", job(name), shown))
+    out.print(progress)
+    lines = said(out).splitlines()
+    head = next(line for line in lines if line.startswith("run"))
+    row = next(line for line in lines if line.startswith("noise=0.25 sampling"))
+    assert "1,234,567/3,000,000" in row
+    assert "0.188" in row
+    assert row.split()[-2:] == ["50", "9:48:29"]
+    assert head.split()[-2:] == ["steps/s", "left"]
+    assert max(map(len, lines)) <= width
+
+
 def test_without_a_terminal_there_are_plain_lines_but_not_too_many(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -163,6 +182,19 @@ def test_list_names_broken_runs_and_a_broken_sweep(sweep, capsys) -> None:
     (sweep.out / "sweep.json").write_text("[]")
     assert main(["list", str(sweep.out)]) == 0
     assert "sweep.json cannot be read" in capsys.readouterr().out
+
+
+def test_list_takes_odd_values_for_what_they_are(sweep, capsys) -> None:
+    result = sweep.jobs[0].out / "result.json"
+    write_json(result, {**read_json(result), "seconds": None})
+    running(sweep, 2, steps_per_second=0.0)
+    path = sweep.jobs[2].out / "status.json"
+    write_json(path, {n: v for n, v in read_json(path).items() if n != "eta_seconds"})
+    running(sweep, 3, steps="many")
+    assert main(["list", str(sweep.out)]) == 0
+    text = capsys.readouterr().out
+    assert "2 of 5 done, 1 failed, 1 running, 1 waiting, – left" in text
+    assert "broken: status.json holds other values than expected" in text
 
 
 def test_many_runs_are_counted_and_all_shown_if_asked_for(sweep, capsys, monkeypatch) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ import pytest
 from rollin.errors import RollinError
 from rollin.runs.demands import BASE, demands_of
 from rollin.runs.files import read_json
+from rollin.runs.fingerprint import Fingerprints
 from rollin.runs.jobs import Job, Report
 from rollin.runs.local import LocalExecutor
 from rollin.runs.memory import _free_of_container, cores, free_memory
 from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.store import RunDirectory
 from rollin.runs.sweep import Sweep, find_runs
 from tests.test_runs import assert_same_run, spec
 
@@ -57,13 +60,15 @@ def killer(victim: Job, times: int, reports: list[Report]):
     def kill(report: Report) -> None:
         reports.append(report)
         killed = sum(r.kind == "again" for r in reports)
-        if report.kind == "progress" and report.job is victim and killed < times:
+        begun = report.kind == "progress" and report.status["step"] > 1
+        if begun and report.job is victim and killed < times:
             os.kill(read_json(victim.out / "status.json")["pid"], signal.SIGKILL)
 
     return kill
 
 
-def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path) -> None:
+def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")  # it saves at every step
     todo = [*jobs(tmp_path, 1, steps=400), *jobs(tmp_path / "more", 2, steps=30)]
     reports: list[Report] = []
     kill = killer(todo[0], 1, reports)
@@ -72,6 +77,10 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path) -> None:
     assert again.job is todo[0]
     assert "worker process died" in again.status["error"]
     assert all((job.out / "result.json").exists() for job in todo)
+    later = [r for r in reports[reports.index(again) :] if r.job is todo[0]]
+    steps = [r.status["step"] for r in later if r.kind == "progress"]
+    assert steps[0] > 1  # it did not begin anew
+    monkeypatch.delenv("ROLLIN_CHECKPOINT_SECONDS")
     alone = Job("alone", todo[0].spec, tmp_path / "alone")
     run_jobs([alone], LocalExecutor(1))
     assert_same_run(alone.out, todo[0].out)
@@ -82,8 +91,39 @@ def test_a_run_whose_worker_dies_again_and_again_is_given_up(tmp_path) -> None:
     reports: list[Report] = []
     kill = killer(todo[0], 99, reports)
     assert run_jobs(todo, LocalExecutor(1), retries=0, on_report=kill)[-1:] == [todo[0]]
-    assert read_json(todo[0].out / "status.json")["state"] == "lost"
+    assert read_json(todo[0].out / "status.json")["state"] == "failed"
     assert all((job.out / "result.json").exists() for job in todo[1:])
+
+
+def test_a_worker_that_is_told_to_leave_costs_neither_its_run_nor_another(tmp_path) -> None:
+    todo = [*jobs(tmp_path, 1, steps=3000), *jobs(tmp_path / "more", 2, steps=30)]
+    reports: list[Report] = []
+
+    def terminate(report: Report) -> None:
+        reports.append(report)
+        if report.kind == "progress" and not any(r.kind == "again" for r in reports):
+            os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGTERM)
+
+    assert run_jobs(todo, LocalExecutor(1), retries=0, on_report=terminate) == []
+    assert {r.job.name for r in reports if r.kind == "again"} == {todo[0].name}
+    assert all((job.out / "result.json").exists() for job in todo)
+
+
+def test_a_run_that_another_process_has_is_waited_for(tmp_path) -> None:
+    (job,) = jobs(tmp_path, 1, steps=20)
+    run = RunDirectory.prepare(job.out, job.spec, Fingerprints().of(job.spec), "")
+    reports: list[Report] = []
+    with ExitStack() as held:
+        held.enter_context(run.lock())
+
+        def let_go(report: Report) -> None:
+            reports.append(report)
+            if report.kind == "again":
+                held.close()
+
+        assert run_jobs([job], LocalExecutor(1), retries=0, on_report=let_go) == []
+    assert [r.kind for r in reports if r.is_end] == ["again", "finished"]
+    assert "is being run by process" in reports[1].status["error"]
 
 
 def test_a_worker_killed_while_idle_does_not_cost_a_run(tmp_path) -> None:
@@ -130,12 +170,22 @@ def test_memory_is_what_the_replay_will_take() -> None:
 
 
 def test_a_containers_limit_is_respected(tmp_path) -> None:
-    assert _free_of_container(tmp_path) is None
-    (tmp_path / "memory.max").write_text("1000\n")
-    (tmp_path / "memory.current").write_text("400\n")
-    assert _free_of_container(tmp_path) == 600
-    (tmp_path / "memory.max").write_text("max\n")
-    assert _free_of_container(tmp_path) is None
+    own = tmp_path / "own"
+    own.write_text("0::/job/step\n")
+    root = tmp_path / "root"
+    (root / "job" / "step").mkdir(parents=True)
+    assert _free_of_container(root, own) is None
+    (root / "job" / "memory.max").write_text("1000\n")  # the limit of a group above
+    (root / "job" / "memory.current").write_text("700\n")
+    assert _free_of_container(root, own) == 300
+    (root / "job" / "memory.stat").write_text("anon 100\ninactive_file 250\n")
+    assert _free_of_container(root, own) == 550  # pages of files can be had back
+    (root / "memory.max").write_text("500\n")
+    (root / "memory.current").write_text("400\n")
+    assert _free_of_container(root, own) == 100
+    for path in root.rglob("memory.max"):
+        path.write_text("max\n")
+    assert _free_of_container(root, own) is None
     assert free_memory() > 0
     assert 1 <= cores() <= (os.cpu_count() or 1)
 
@@ -182,6 +232,18 @@ def test_a_directory_of_something_else_is_refused(tmp_path) -> None:
     assert read_json(tmp_path / "s" / "sweep.json")["commands"] == ["first"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"family": "demo"}', '{"table": "demo", "command": "x"}', "[]", "{",
+     '{"family": "demo", "scale": 1, "tables": ["demo"], "commands": [], "runs": []}'],
+)  # fmt: skip
+def test_a_sweep_file_that_cannot_be_told_is_refused(tmp_path, text) -> None:
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(RollinError, match=r"sweep\.json"):
+        sweep(tmp_path, []).prepare("")
+    assert (tmp_path / "sweep.json").read_text() == text
+
+
 def test_tables_of_one_family_share_their_runs(tmp_path) -> None:
     out = tmp_path / "s"
     first, both = jobs(out, 1, steps=20), jobs(out, 2, steps=20)
@@ -207,6 +269,9 @@ def test_a_broken_run_directory_is_passed_over_and_named(tmp_path) -> None:
     assert all("is not valid JSON" in why for _, why in plan.broken)
     assert plan.done == [todo[2]]
     assert plan.todo == [todo[3]]
+    others = jobs(out, 4, steps=25)  # another plan for the same places
+    sweep(out, others).prepare("")
+    assert read_json(out / "sweep.json")["runs"]["seed=2"] == todo[2].spec.hash
 
 
 def test_another_spec_in_a_jobs_place_is_passed_over(tmp_path) -> None:

@@ -111,3 +111,18 @@ def test_a_copy_that_was_cut_off_at_any_piece_can_be_gone_on_with(tmp_path, monk
         receive(copy, pieces[:count])
         assert run(whole, copy)
         same_run(first, copy)
+
+
+def test_a_first_copy_that_was_cut_off_can_be_gone_on_with(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("rollin.runs.driver.STATUS_SECONDS", 0.0)
+    whole = line(steps=500)
+    first = tmp_path / "first"
+    stop_at(whole, first, 300)
+    pieces = list(Sender(first).pieces())
+    assert pieces[0].name == "config.json"
+    run(whole, first)
+    for count in range(len(pieces) + 1):
+        copy = tmp_path / f"copy-{count}"
+        receive(copy, pieces[:count])
+        assert run(whole, copy)
+        same_run(first, copy)

@@ -1,10 +1,10 @@
 """What the subcommands share: option parsing, stopping by signal, the command as typed."""
 
+import os
 import shlex
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from rollin.errors import RollinError
 
 Options = TypeVar("Options")
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, kill, a terminal that is closed
 TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
 
 
@@ -67,7 +68,7 @@ def typed_command(command: str, arguments: Sequence[str]) -> str:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """While inside, SIGINT and SIGTERM set a flag instead of ending the program."""
+    """While inside, SIGINT, SIGTERM and SIGHUP set a flag instead of ending the program."""
     stop = False
 
     def ask_to_stop(signum: int, frame: Any) -> None:
@@ -75,9 +76,10 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
         if stop:  # a second Ctrl-C means it
             raise KeyboardInterrupt
         stop = True
-        print("\nStopping: writing a checkpoint …", file=sys.stderr, flush=True)
+        with suppress(OSError):  # the terminal may be gone; print is not for signal handlers
+            os.write(2, "\nStopping: writing a checkpoint …\n".encode())
 
-    before = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    before = {s: signal.signal(s, ask_to_stop) for s in STOPS}
     try:
         yield lambda: stop
     finally:

@@ -17,6 +17,10 @@ from rollin.runs.jobs import Report
 LINE_SECONDS = 15.0  # between two plain lines of the same run
 MOST_LINES = 4  # plain lines of running jobs in that time: a cluster would say too much
 OTHER_LINES = 8  # of a terminal, that the dashboard needs besides its running jobs
+BAR = 20  # columns of a progress bar
+SHORTEST = 24  # columns that a run's name has at the least
+LEFT_OUT = ("roll-ins", "mean / threshold", "success", "k", "left")
+"""Columns that a narrow terminal does without, in this order."""
 SOON = 0.02  # runs' worth of work before which no time left can be told
 FAILURES = 3  # of the last ones that the dashboard shows
 
@@ -69,30 +73,56 @@ class Overview:
         return (self.done + parts) / max(self.total, 1)
 
 
-def run_table(
-    rows: Mapping[str, tuple[str, Status]], bar: int = 0, *, states: bool = False
-) -> Table:
-    """Runs by name with their state and status, a row each; bar: width of a progress bar."""
+Columns = dict[str, dict[str, str]]
+"""Texts by column and run."""
+
+
+def run_table(rows: Mapping[str, tuple[str, Status]], width: int, *, states: bool = False) -> Table:
+    """Runs by name with their state and status, a row each.
+
+    Where they do not fit the width, columns are left out, the least telling first; names are cut.
+    """
+    columns = _columns(rows, states)
+    sizes = {t: max(map(len, (t, *cells.values()))) for t, cells in columns.items()}
+    longest = max(map(len, ("run", *rows)))
+    for title in LEFT_OUT:
+        if min(longest, SHORTEST) + sum(sizes.values()) + 2 * len(sizes) > width:
+            sizes.pop(title, None)
+    bars = not states and longest + sum(sizes.values()) + 2 * len(sizes) + BAR + 2 <= width
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    titles = figure_titles(status for _, status in rows.values())
-    heads = ["run", *(["state"] if states else []), "step", *([""] if bar else [])]
-    for title in (*heads, *titles, "steps/s", "left"):
-        left = title in ("run", "state", "")
-        table.add_column(title, justify="left" if left else "right", no_wrap=title != "state")
-    for name, (state, status) in rows.items():
-        cells: list[Any] = [Text(name), *([Text(state)] if states else [])]
-        if "step" in status:
-            cells.append(f"{status['step']:,}/{status['steps']:,}")
-            if bar:
-                cells.append(ProgressBar(status["steps"], status["step"], width=bar))
-            cells += (str(status["figures"].get(title, "")) for title in titles)
-            if state == "running":
-                cells.append(f"{status['steps_per_second']:,.0f}")
-                cells.append(duration(status["eta_seconds"]))
-        elif not states:
-            cells.append("starting")
-        table.add_row(*cells)
+    table.add_column("run")
+    for title, size in sizes.items():
+        left = title == "state"  # which may be a whole sentence
+        table.add_column(
+            title, justify="left" if left else "right", no_wrap=not left, min_width=min(size, 30)
+        )
+    if bars:
+        table.add_column("", min_width=BAR)
+    for name, (_, status) in rows.items():
+        cells: list[Any] = [Text(columns[title].get(name, "")) for title in sizes]
+        if bars and "step" in status:
+            cells.append(ProgressBar(status["steps"], status["step"], width=BAR))
+        table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), *cells)
     return table
+
+
+def _columns(rows: Mapping[str, tuple[str, Status]], states: bool) -> Columns:
+    titles = figure_titles(status for _, status in rows.values())
+    found: Columns = {t: {} for t in ("state", "step", *titles, "steps/s", "left")}
+    for name, (state, status) in rows.items():
+        found["state"][name] = state
+        if "step" not in status:
+            found["step"][name] = "" if states else "starting"
+            continue
+        found["step"][name] = f"{status['step']:,}/{status['steps']:,}"
+        for title, text in status["figures"].items():
+            found[title][name] = str(text)
+        if state == "running":
+            found["steps/s"][name] = f"{status['steps_per_second']:,.0f}"
+            found["left"][name] = duration(status["eta_seconds"])
+    if not states:
+        del found["state"]
+    return found
 
 
 class SweepProgress:
@@ -186,12 +216,12 @@ class SweepProgress:
     def __rich__(self) -> Group:
         running = {n: ("running", s) for n, s in sorted(self.overview.running.items())}
         if self.overview.total == 1:
-            return Group(run_table(running, 20))
+            return Group(run_table(running, self.console.width))
         room = max(3, self.console.height - OTHER_LINES)
-        table = run_table(dict(list(running.items())[:room]), 20)
+        table = run_table(dict(list(running.items())[:room]), self.console.width)
         lines: list[Any] = [Text(self.title, style="bold")] if self.title else []
         whole = Table.grid(padding=(0, 2))
-        bar = ProgressBar(1.0, self.overview.share, width=20)
+        bar = ProgressBar(1.0, self.overview.share, width=BAR)
         whole.add_row(bar, Text(self.overview.summary, style="bold"))
         lines += [whole, table] if running else [whole]
         if len(running) > room:

@@ -1,6 +1,5 @@
 """`rollin list [DIR]`: the runs below a directory and how they stand, also while they run."""
 
-import os
 import socket
 import time
 from collections.abc import Sequence
@@ -13,11 +12,12 @@ import tyro
 from rollin.cli._common import make_console, parse
 from rollin.cli._progress import Overview, run_table
 from rollin.errors import RollinError
-from rollin.runs.files import read_json
+from rollin.runs.files import is_alive, read_json
 from rollin.runs.store import RunDirectory
 from rollin.runs.sweep import SWEEP_FILE, find_runs
 
 MANY = 40  # runs, above which those that are done or wait are only counted
+WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off
 SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     if not runs and not sweeps:
         raise RollinError(f"No runs below {options.directory}.")
     found = {run.path: describe(run) for run in runs}
-    console = make_console(160)
+    console = make_console(WIDE)
     for path in sweeps:
         for line in _sweep_lines(path, options.directory, found):
             console.print(line, soft_wrap=True)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         quiet = ("finished", "waiting", "interrupted")
         rows = {name: row for name, row in rows.items() if row[0] not in quiet}
         console.print(f"{len(found) - len(rows)} more runs are finished or wait: --all shows them.")
-    console.print(run_table(rows, states=True))
+    console.print(run_table(rows, console.width, states=True))
     return 0
 
 
@@ -70,7 +70,11 @@ def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str,
         state = "killed"
     if not {"step", "steps", "figures"} <= status.keys():
         return (f"{state}: {status['error']}" if "error" in status else state), {}
-    if not (isinstance(status["figures"], dict) and isinstance(status["step"], int)):
+    status = {"steps_per_second": 0.0, "eta_seconds": None, **status}
+    numbers = [status[name] for name in ("step", "steps", "steps_per_second")]
+    numbers += [] if status["eta_seconds"] is None else [status["eta_seconds"]]
+    right = all(isinstance(number, int | float) for number in numbers)
+    if not (right and isinstance(status["figures"], dict)):
         raise TypeError("status.json holds other values than expected")
     return state, status
 
@@ -79,13 +83,7 @@ def _alive(status: dict[str, Any]) -> bool:
     """Whether the process of a running run is there; on another machine, whether it speaks."""
     if status.get("host", socket.gethostname()) != socket.gethostname():
         return time.time() - float(status.get("updated", 0)) < SILENT_SECONDS
-    try:
-        os.kill(int(status.get("pid", 0)), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return is_alive(int(status.get("pid", 0)))
 
 
 # ------------------------------------------------------------------ the sweep as a whole
@@ -114,7 +112,8 @@ def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]
         state, status = found.get(path, ("waiting", {}))
         if state == "finished":
             overview.done += 1
-            seconds.append(float(RunDirectory(path).result().get("seconds", 0)))
+            spent = RunDirectory(path).result().get("seconds")
+            seconds += [spent] if isinstance(spent, int | float) else []
         elif state == "running":
             overview.running[str(path)] = status
         elif state.startswith(("failed", "broken")):
@@ -129,5 +128,8 @@ def _seconds_left(overview: Overview, seconds: list[float]) -> float | None:
     if not running:
         return None
     under_way = sum(s["eta_seconds"] for s in running)
-    lengths = seconds or [s["steps"] / s["steps_per_second"] for s in running]
+    steady = [s for s in running if s["steps_per_second"]]
+    lengths = seconds or [s["steps"] / s["steps_per_second"] for s in steady]
+    if not lengths:
+        return None
     return (under_way + overview.waiting * sum(lengths) / len(lengths)) / len(running)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from rollin.checks import at_least
+from rollin.checks import at_least, positive
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.errors import RollinError
@@ -79,9 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in ("seeds", "steps", "jobs"):
         if (value := getattr(options, name)) is not None:
             at_least(1, f"--{name}", value)
-    at_least(0, "--retries", options.retries)
-    if options.scale is not None and options.steps is not None:
-        raise RollinError("--scale and --steps both say how long a run is: give one of them.")
+    check(options)
     if options.list:
         return show_list(options)
     if options.table is None:
@@ -94,11 +92,24 @@ def main(arguments: Sequence[str]) -> int:
     return reproduce(table, options, typed_command("reproduce", arguments))
 
 
+def check(options: ReproduceOptions) -> None:
+    """Refuse options that cannot be meant."""
+    at_least(0, "--retries", options.retries)
+    positive("--gpus", options.gpus)
+    if options.scale is not None:
+        positive("--scale", options.scale)
+    if options.scale is not None and options.steps is not None:
+        raise RollinError("--scale and --steps both say how long a run is: give one of them.")
+    if options.backend == "local":
+        for name in ("address", "storage", "gpus"):
+            if getattr(options, name) != getattr(ReproduceOptions, name):
+                raise RollinError(f"--{name} belongs to --backend ray.")
+
+
 def scale_of(table: Table, options: ReproduceOptions) -> float:
-    """The factor by which training is shortened."""
-    if options.steps is not None:
-        return options.steps / table.steps
-    return 1.0 if options.scale is None else options.scale
+    """The factor by which training is shortened, so that it is a whole number of steps."""
+    steps = options.steps or max(1, round((options.scale or 1.0) * table.steps))
+    return steps / table.steps
 
 
 def jobs_of(table: Table, options: ReproduceOptions, out: Path, scale: float) -> list[Job]:
@@ -162,8 +173,9 @@ def warnings(table: Table, options: ReproduceOptions, scale: float) -> list[str]
     notes: list[str] = []
     if scale != 1:
         notes.append(
-            f"training is shortened to {scale:.3g} of the paper's ({round(scale * table.steps):,} "
-            f"of {table.steps:,} steps): the published values are of the full length."
+            f"training is {'shortened' if scale < 1 else 'lengthened'} to {scale:.3g} of the "
+            f"paper's ({round(scale * table.steps):,} steps, not {table.steps:,}): the published "
+            "values are of the full length."
         )
     seeds = options.seeds or table.seeds
     if seeds != table.seeds:
@@ -174,8 +186,6 @@ def warnings(table: Table, options: ReproduceOptions, scale: float) -> list[str]
 def executor_of(options: ReproduceOptions, out: Path, command: str) -> Callable[[], Executor]:
     """What makes the place where the runs are done."""
     if options.backend == "local":
-        if options.address is not None:
-            raise RollinError("--address belongs to --backend ray.")
         return lambda: LocalExecutor(options.jobs or cores(), command)
     from rollin.runs.cluster import RayExecutor
 
@@ -216,16 +226,12 @@ def show_list(options: ReproduceOptions) -> int:
         right = title in ("cells", "runs", "hours")
         shown.add_column(title, justify="right" if right else "left", no_wrap=True)
     for table in tables().values():
-        seeds = options.seeds or table.seeds
-        needed = core_seconds(table.cells, seeds, speed, scale_of(table, options))
-        shown.add_row(
-            table.name,
-            table.printed,
-            table.title,
-            str(len(table.cells) or "–"),
-            f"{len(table.cells) * seeds:,}" if table.cells else "–",
-            _hours(needed / workers) if table.cells else "0",
-        )
+        numbers = ["–", "–", "0"]
+        if table.cells:
+            seeds = options.seeds or table.seeds
+            needed = core_seconds(table.cells, seeds, speed, scale_of(table, options)) / workers
+            numbers = [str(len(table.cells)), f"{len(table.cells) * seeds:,}", _hours(needed)]
+        shown.add_row(table.name, table.printed, table.title, *numbers)
     console.print(shown)
     rates_here = ", ".join(f"{task} {rate:,.0f}" for task, rate in speed.items())
     console.print(

@@ -1,7 +1,6 @@
 """Choosing cells of a table by their labels: `env=hopper,beta=0,beta=0.1`."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
@@ -47,8 +46,9 @@ def _known(cells: Sequence[Cell], name: str, value: str) -> str:
     )
 
 
-def _number(text: str) -> Fraction | None:
+def _number(text: str) -> float | None:
+    above, _, below = text.partition("/")
     try:
-        return Fraction(text)
+        return float(above) / float(below or 1)
     except (ValueError, ZeroDivisionError):
         return None

@@ -6,6 +6,7 @@ checkpoint on another.
 """
 
 import os
+import re
 import secrets
 import socket
 import sys
@@ -18,10 +19,10 @@ from typing import Any, Literal
 from rollin import __version__
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError, reason
-from rollin.runs.cluster_worker import FETCH_SECONDS, RunWorker
+from rollin.runs.cluster_worker import FETCH_SECONDS, News, RunWorker
 from rollin.runs.demands import Demands, demands_of
 from rollin.runs.files import TEMPORARY, make_directory, write_atomically
-from rollin.runs.jobs import Job, Report
+from rollin.runs.jobs import Job, Kind, Report
 from rollin.runs.memory import cores
 from rollin.runs.store import RunDirectory
 from rollin.runs.transfer import Sender, receive
@@ -49,6 +50,7 @@ class _Running:
     job: Job
     result: Any
     news: Any
+    heard: bool = False
 
 
 class RayExecutor:
@@ -74,6 +76,8 @@ class RayExecutor:
         self._gpus = positive("--gpus", gpus) if self._total("GPU") else 0.0
         self._running: list[_Running] = []
         self._idle: list[tuple[Demands, Any]] = []
+        self._fitted: set[Demands] = set()  # what a machine was ever large enough for
+        self._told: list[Report] = []  # of jobs that could not be sent
         self._token = secrets.token_hex(8)
         self._mark = self.out / f"{TEMPORARY}storage-{self._token}"
         self._looked = -float("inf")
@@ -82,48 +86,60 @@ class RayExecutor:
     # -------------------------------------------------------------- what the schedule asks for
 
     def room(self, job: Job) -> bool:
-        """Whether the cluster can take one more; none ever is an error."""
-        demands = demands_of(job.spec, self._gpus)
+        """Whether the cluster can take one more.
+
+        A job that no machine was ever large enough for is let in, to be told so; if there was one,
+        it may come back.
+        """
         if self.limit is not None:
             return len(self._running) < self.limit
+        demands = demands_of(job.spec, self._gpus)
         slots = self._slots(demands)
-        if slots == 0 and not self._running:
-            raise RollinError(
-                f"No machine of the Ray cluster has room for a run of {job.spec.task}, which takes "
-                f"{demands}: add larger ones, or give --jobs to wait for them."
-            )
-        return len(self._running) < slots
+        if slots:
+            self._fitted.add(demands)
+        return len(self._running) < slots or not (slots or demands in self._fitted)
 
     def start(self, job: Job) -> None:
         """Send a job to an actor, with its files if they are fetched."""
         demands = demands_of(job.spec, self._gpus)
-        actor = self._actor(demands)
-        files: list[Any] = []
-        if self.storage != "shared":
+        if self.limit is None and not self._slots(demands):
+            error = (
+                f"no machine of the Ray cluster has room for a run of {job.spec.task}, which takes "
+                f"{demands}: add a larger one, or give --jobs to wait for it"
+            )
+            self._told.append(Report("failed", job, {"error": error}))
+            return
+        try:
+            if not self._mark.exists():
+                make_directory(self.out)
+                write_atomically(self._mark, self._token.encode())
+            actor = self._actor(demands)
+            result = self._send(actor, job, with_files=self.storage == "fetch")
+        except (RollinError, OSError) as error:
+            self._told.append(Report("failed", job, {"error": str(error)}))
+            return
+        self._running.append(_Running(actor, demands, job, result, actor.news.remote()))
+
+    def _send(self, actor: Any, job: Job, *, with_files: bool) -> Any:
+        """Have an actor do a job; what it comes to."""
+        files: list[Any] | None = None
+        if with_files:
             pieces = Sender(job.out).pieces() if job.out.is_dir() else ()
             files = [self._ray.put(piece) for piece in pieces]
-        if not self._mark.exists():
-            make_directory(self.out)
-            write_atomically(self._mark, self._token.encode())
-        result = actor.run.remote(
-            (job.spec, str(job.out.resolve()), self.command, __version__),
-            files,
-            self.storage,
-            (str(self._mark), self._token),
-        )
-        self._running.append(_Running(actor, demands, job, result, actor.news.remote()))
+        task = (job.spec, str(job.out.resolve()), self.command, __version__)
+        return actor.run.remote(task, files, self.storage, (str(self._mark), self._token))
 
     def wait(self, seconds: float) -> list[Report]:
         """News of all runs."""
         self._let_go()
+        reports, self._told = self._told, []
         if not self._running:
-            time.sleep(seconds)
-            return []
+            time.sleep(0 if reports else seconds)
+            return reports
         awaited = [ref for r in self._running for ref in (r.news, r.result)]
         ready, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)
         if not ready:
-            ready, _ = self._ray.wait(awaited, num_returns=1, timeout=seconds)
-        reports: list[Report] = []
+            ready, _ = self._ray.wait(awaited, num_returns=1, timeout=0 if reports else seconds)
         for running in list(self._running):
             if running.news in ready or running.result in ready:
                 reports += self._hear(running, ended=running.result in ready)
@@ -132,23 +148,21 @@ class RayExecutor:
     def stop(self) -> list[Report]:
         """Have all runs save, fetch what they have, and leave the cluster."""
         reports: list[Report] = []
-        for running in self._running:
+        for running in list(self._running):
             running.actor.stop.remote()
+            if not running.heard:  # it may be waiting for a machine, and has nothing to save
+                reports.append(self._give_up(running, "stopped", {}))
         deadline = time.monotonic() + GRACE_SECONDS
         try:
             while self._running and time.monotonic() < deadline:
                 reports += [report for report in self.wait(0.2) if report.is_end]
-            reports += [Report("stopped", running.job, {}) for running in self._running]
         finally:
-            for running in self._running:
-                self._ray.kill(running.actor)
-            self._running.clear()
+            reports += [self._give_up(running, "stopped", {}) for running in list(self._running)]
             self._let_go()
             self._mark.unlink(missing_ok=True)
             if self._own:
                 self._ray.shutdown()
-        # a run that was stopped and lost in one is to be gone on with all the same
-        return [Report("stopped", r.job, {}) if r.kind == "lost" else r for r in reports]
+        return [*reports, *self._told]
 
     # -------------------------------------------------------------- actors
 
@@ -181,24 +195,39 @@ class RayExecutor:
             news = self._ray.get(running.news)
             result = self._ray.get(running.result) if ended else None
         except self._ray.exceptions.RayError as error:
-            self._running.remove(running)
-            with suppress(Exception):  # it is gone already
-                self._ray.kill(running.actor)
-            return [Report("lost", running.job, {"error": _lost(error)})]
-        reports: list[Report] = []
-        receive(running.job.out, news.pieces)
-        if news.status is not None:
-            run = RunDirectory(running.job.out)
-            if news.fetched and run.exists:
-                run.write_status("running", **{**news.status, "host": news.host})
-            reports.append(Report("progress", running.job, news.status))
-        if result is None:
-            running.news = running.actor.news.remote()
-            return reports
-        receive(running.job.out, result.pieces)
+            return [self._give_up(running, "lost", {"error": _lost(error)})]
+        try:
+            reports = self._take_news(running, news)
+            if result is None:
+                running.news = running.actor.news.remote()
+                return reports
+            if result.kind == "files":  # it does not see the sweep's directory
+                running.result = self._send(running.actor, running.job, with_files=True)
+                running.news = running.actor.news.remote()
+                return reports
+            receive(running.job.out, result.pieces)
+        except (RollinError, OSError) as error:  # of this run's files; the others go on
+            return [self._give_up(running, "failed", {"error": str(error)})]
         self._running.remove(running)
         self._idle.append((running.demands, running.actor))
         return [*reports, Report(result.kind, running.job, result.status)]
+
+    def _take_news(self, running: _Running, news: News) -> list[Report]:
+        receive(running.job.out, news.pieces)
+        if news.status is None:
+            return []
+        running.heard = True
+        run = RunDirectory(running.job.out)
+        if news.fetched and run.exists:
+            run.write_status("running", **{**news.status, "host": news.host})
+        return [Report("progress", running.job, news.status)]
+
+    def _give_up(self, running: _Running, kind: Kind, status: dict[str, Any]) -> Report:
+        """End an actor, whatever it does, and tell what became of its job."""
+        self._running.remove(running)
+        with suppress(Exception):  # it may be gone already
+            self._ray.kill(running.actor)
+        return Report(kind, running.job, status)
 
     # -------------------------------------------------------------- machines
 
@@ -227,7 +256,8 @@ def connect(ray: Any, address: str | None, limit: int | None) -> None:
         return
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        ray.init(num_cpus=limit or cores(), include_dashboard=False, **quiet)
+        # address: one that is here already would be joined, and knows its own cores
+        ray.init(address="local", num_cpus=limit or cores(), include_dashboard=False, **quiet)
         return
     _probe(address)
     try:
@@ -239,7 +269,7 @@ def connect(ray: Any, address: str | None, limit: int | None) -> None:
 
 def _probe(address: str) -> None:
     """Refuse an address where nobody listens, before minutes go by in trying."""
-    if address in ("auto", "local"):
+    if address == "auto":
         return
     host, colon, port = address.rpartition("/")[2].rpartition(":")
     if not (host and colon and port.isdigit()):
@@ -263,10 +293,13 @@ def _silent(address: str, why: str) -> RollinError:
 
 
 def _lost(error: Exception) -> str:
-    """Why an actor is gone, in a line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    why = [line for line in lines if line.startswith("The actor")]
-    return f"its machine or process was lost: {why[-1] if why else type(error).__name__}"
+    """Why an actor is gone, in a line: what Ray says of it, and an error of the actor's own."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    why = [line for line in lines if line.startswith("The actor")] or [type(error).__name__]
+    own = [line for line in lines if re.match(r"[A-Za-z.]*(Error|Exception): ", line)]
+    found = "; ".join(part.rstrip(".:") for part in (why[-1].partition(", ray::")[0], *own[-1:]))
+    return f"its machine or process was lost: {found}"
 
 
 def _import_ray() -> Any:

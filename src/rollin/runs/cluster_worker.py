@@ -1,5 +1,6 @@
 """The far end of a cluster: does one run at a time, tells how it stands, sends its files."""
 
+import os
 import shutil
 import socket
 import tempfile
@@ -9,11 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from rollin import __version__
-from rollin.errors import RollinError, told
+from rollin.runs.attempt import attempt
+from rollin.runs.files import is_alive
 from rollin.runs.spec import RunSpec
 from rollin.runs.transfer import Piece, Sender, receive
 
+SCRATCH = "rollin-run-"  # how directories of runs begin whose files are sent
 FETCH_SECONDS = 120.0  # between two times that a run's files are sent
 
 Task = tuple[RunSpec[Any], str, str, str]
@@ -32,7 +37,7 @@ class News:
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: finished, stopped or failed."""
+    """How a run ended: finished, stopped, failed or busy; `files` if it has to have them first."""
 
     kind: str
     status: dict[str, Any] = field(default_factory=dict)
@@ -55,23 +60,26 @@ class RunWorker:
         self._sender: Sender | None = None
         self._sent = 0.0
 
-    def run(self, task: Task, files: list[Any], storage: str, mark: tuple[str, str]) -> End:
-        """Do a run where its directory is, or beside and send its files."""
+    def run(self, task: Task, files: list[Any] | None, storage: str, mark: tuple[str, str]) -> End:
+        """Do a run where its directory is, or beside, and send its files.
+
+        files: what the sweep has of the run; None if it is not known whether they are needed.
+        """
         with self._news:
             self._status, self._pieces, self._ended = None, [], False
         try:
-            return self._run(task, files, storage, mark)
+            if storage == "shared" or (storage == "auto" and _sees(*mark)):
+                self._sender = None
+                return self._train(task, Path(task[1]))
+            return End("files") if files is None else self._run_beside(task, files)
         finally:
             with self._news:
                 self._ended = True
                 self._news.notify_all()
 
-    def _run(self, task: Task, files: list[Any], storage: str, mark: tuple[str, str]) -> End:
-        shared = storage == "shared" or (storage == "auto" and _sees(*mark))
-        if shared:
-            self._sender = None
-            return self._train(task, Path(task[1]))
-        scratch = Path(tempfile.mkdtemp(prefix="rollin-run-"))
+    def _run_beside(self, task: Task, files: list[Any]) -> End:
+        _tidy_scratch()
+        scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
         try:
             directory = scratch / "run"
             _unpack(directory, files)
@@ -82,22 +90,13 @@ class RunWorker:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _train(self, task: Task, directory: Path) -> End:
-        from threadpoolctl import threadpool_limits
-
-        from rollin.runs.driver import run
-
         spec, _, command, version = task
         if version != __version__:
             where = socket.gethostname()
             error = f"rollin {__version__} is installed on {where}, the sweep is of {version}"
             return End("failed", {"error": error})
-        try:
-            with threadpool_limits(1):
-                done = run(spec, directory, command, self._tell, lambda: self._stop)
-        except Exception as error:  # one bad run must not end the sweep
-            text = str(error) if isinstance(error, RollinError) else told(error)
-            return End("failed", {"error": text})
-        return End("finished" if done else "stopped")
+        with threadpool_limits(1):
+            return End(*attempt(spec, directory, command, self._tell, lambda: self._stop))
 
     def _tell(self, status: dict[str, Any]) -> None:
         """Called by the run between two steps, when all its files are whole."""
@@ -129,6 +128,14 @@ def _sees(path: str, token: str) -> bool:
         return Path(path).read_text() == token
     except OSError:
         return False
+
+
+def _tidy_scratch() -> None:
+    """Delete what runs have left whose process was killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        owner = path.name.removeprefix(SCRATCH).partition("-")[0]
+        if owner.isdigit() and not is_alive(int(owner)):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _unpack(directory: Path, files: list[Any]) -> None:

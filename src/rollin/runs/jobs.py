@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from rollin.runs.spec import RunSpec
 
-Kind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "again"]
+Kind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Job:
 class Report:
     """News of a job.
 
-    failed: the run itself went wrong; lost: what ran it is gone; again: it will be tried again,
-    after either.
+    failed: the run itself went wrong; lost: what ran it is gone; busy: another process has it;
+    again: it will be tried again, after any of these.
     """
 
     kind: Kind

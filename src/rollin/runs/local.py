@@ -16,14 +16,12 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from rollin.checks import at_least
-from rollin.errors import RollinError, told
 from rollin.runs.demands import demands_of
 from rollin.runs.jobs import Job, Report
 from rollin.runs.memory import free_memory
-from rollin.runs.store import RunDirectory
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-GRACE_SECONDS = 15.0  # how long a stopped worker may take to write its checkpoint
+GRACE_SECONDS = 60.0  # that a stopped worker may take to end its episode and save
 
 
 @dataclass
@@ -67,8 +65,33 @@ class LocalExecutor:
         if not busy:
             time.sleep(seconds)
             return []
-        ready = wait([worker.pipe for worker in busy], timeout=seconds)
-        return [_receive(worker) for worker in busy if worker.pipe in ready]
+        # a process that is gone may have left its pipe open to a child of its own
+        wait([w for worker in busy for w in (worker.pipe, worker.process.sentinel)], seconds)
+        return [
+            self._hear(worker)
+            for worker in busy
+            if worker.pipe.poll() or not worker.process.is_alive()
+        ]
+
+    def _hear(self, worker: _Worker) -> Report:
+        """The next news of a worker; one that is gone, or leaves unasked, has lost its job."""
+        job = worker.job
+        assert job is not None
+        try:
+            kind, status = worker.pipe.recv() if worker.pipe.poll() else ("lost", {})
+        except (EOFError, OSError):
+            kind, status = "lost", {}
+        if kind == "stopped":
+            kind, status = "lost", {"error": "the worker process was told to leave"}
+        if kind == "lost":
+            self._pool.remove(worker)
+            worker.process.join(0 if status else None)
+            code = worker.process.exitcode
+            status = status or {"error": f"the worker process died (exit code {code})"}
+        report = Report(kind, job, status)
+        if report.is_end:
+            worker.job = None
+        return report
 
     def stop(self) -> list[Report]:
         """Have all workers save and leave."""
@@ -93,23 +116,6 @@ class LocalExecutor:
             process.start()
         theirs.close()
         return _Worker(process, ours)
-
-
-def _receive(worker: _Worker) -> Report:
-    job = worker.job
-    assert job is not None
-    try:
-        kind, status = worker.pipe.recv()
-    except (EOFError, ConnectionResetError):
-        worker.process.join()
-        kind = "lost"
-        status = {"error": f"the worker process died (exit code {worker.process.exitcode})"}
-        if RunDirectory(job.out).exists:
-            RunDirectory(job.out).write_status("lost", **status)
-    report = Report(kind, job, status)
-    if report.is_end:
-        worker.job = None
-    return report
 
 
 def _last_word(worker: _Worker, job: Job) -> Report:
@@ -153,7 +159,7 @@ def _ignore_interrupts() -> Iterator[None]:
 
 def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
     """A worker: take jobs from the pipe until it closes or SIGTERM comes."""
-    from rollin.runs.driver import run
+    from rollin.runs.attempt import attempt
 
     stop = False
 
@@ -171,20 +177,12 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
             stop = True
 
     idle = True
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    for ignored in (signal.SIGINT, signal.SIGHUP):  # the parent decides what these mean
+        signal.signal(ignored, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, ask_to_stop)
-    while not stop:
-        try:
+    with suppress(EOFError, OSError):  # the parent is gone
+        while not stop:
             job: Job = pipe.recv()
-        except EOFError:
-            return
-        idle = False
-        try:
-            done = run(job.spec, job.out, command, on_status=tell, should_stop=lambda: stop)
-            pipe.send(("finished" if done else "stopped", {}))
-        except BrokenPipeError:
-            return
-        except Exception as error:  # one bad run must not end the sweep
-            text = str(error) if isinstance(error, RollinError) else told(error)
-            pipe.send(("failed", {"error": text}))
-        idle = True
+            idle = False
+            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop))
+            idle = True

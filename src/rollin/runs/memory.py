@@ -13,27 +13,49 @@ def free_memory() -> int:
 
 
 def _free_of_system() -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS says no more
 
 
-def _free_of_container(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a control group leaves, if there is one with a limit."""
-    for limit, usage in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        try:
-            # "max" where there is no limit, which is no number
-            return max(0, int((root / limit).read_text()) - int((root / usage).read_text()))
-        except (OSError, ValueError):
-            continue
-    return None
+def _free_of_container(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """What the control groups that this process is in leave, if one of them has a limit."""
+    found = [_left(root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes")]
+    try:
+        inside = own.read_text().partition("0::/")[2].partition("\n")[0]
+    except OSError:
+        inside = ""
+    group = root / inside
+    for directory in (group, *group.parents):
+        found.append(_left(directory, "memory.max", "memory.current"))
+        if directory == root:
+            break
+    return min((size for size in found if size is not None), default=None)
+
+
+def _left(directory: Path, limit: str, usage: str) -> int | None:
+    """What one control group leaves; pages of files that it holds can be had back."""
+    try:
+        # "max" where there is no limit, which is no number
+        left = int((directory / limit).read_text()) - int((directory / usage).read_text())
+    except (OSError, ValueError):
+        return None
+    for line in _lines(directory / "memory.stat"):
+        name, _, size = line.partition(" ")
+        if name in ("inactive_file", "total_inactive_file") and size.isdigit():
+            left += int(size)
+            break
+    return max(0, left)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
 
 
 def cores() -> int:

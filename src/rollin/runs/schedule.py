@@ -8,13 +8,17 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rollin.checks import at_least
+from rollin.errors import RollinError
 from rollin.runs.jobs import Executor, Job, OnReport, Report
+from rollin.runs.store import RunDirectory
 
 POLL = 0.2  # seconds between two looks at whether to stop
 LONGEST_DELAY = 60.0  # seconds before another attempt
+UNBEGUN = 10  # losses of a run before its first step that are forgiven in a row
 
 RETRIES = 2
 
@@ -24,8 +28,18 @@ class _Attempts:
     """What is known of a job that was begun: failures that count, and the farthest step seen."""
 
     failures: int = 0
+    in_vain: int = 0  # attempts in a row that came to nothing, whosever fault that was
     farthest: int = -1
     before: int = -1  # the farthest step when it was last started
+    heard: bool = False  # of the attempt under way
+
+    def count(self, kind: str) -> None:
+        """Take note of an end that is not the run's last."""
+        gained = self.farthest > self.before
+        self.in_vain = 0 if gained else self.in_vain + 1
+        its_own = self.heard or self.in_vain > UNBEGUN
+        if kind == "failed" or (kind == "lost" and not gained and its_own):
+            self.failures += 1
 
 
 class Queue:
@@ -33,14 +47,14 @@ class Queue:
 
     A job whose run raised an error is tried again `retries` times. One that was lost with its
     worker or machine is tried again as long as it gets farther each time; a loss without progress
-    counts as a failure, so that a run that kills its machine comes to an end, too.
+    counts as a failure, so that a run that kills its machine comes to an end, too. One that another
+    process has is looked at again until that is done with it.
     """
 
     def __init__(self, jobs: Iterable[Job], retries: int = RETRIES) -> None:
         self.retries = at_least(0, "--retries", retries)
         self.running: dict[str, Job] = {}
         self.failed: list[Job] = []
-        self.finished = 0
         self._waiting = deque(jobs)
         self._delayed: list[tuple[float, int, Job]] = []  # until when, number, job
         self._attempts: dict[str, _Attempts] = {}
@@ -65,7 +79,7 @@ class Queue:
         job = self._waiting.popleft()
         key = str(job.out)
         attempts = self._attempts.setdefault(key, _Attempts())
-        attempts.before = attempts.farthest
+        attempts.before, attempts.heard = attempts.farthest, False
         self.running[key] = job
         return job
 
@@ -76,21 +90,19 @@ class Queue:
             raise ValueError(f"{report.kind}: {job.name} is not running")
         attempts = self._attempts[key]
         if report.kind == "progress":
+            attempts.heard = True
             attempts.farthest = max(attempts.farthest, int(report.status.get("step", -1)))
         if not report.is_end:
             return report
         del self.running[key]
-        if report.kind == "finished":
-            self.finished += 1
-        if report.kind not in ("failed", "lost"):
+        if report.kind not in ("failed", "lost", "busy"):
             return report
-        if report.kind == "failed" or attempts.farthest <= attempts.before:
-            attempts.failures += 1
+        attempts.count(report.kind)
         if attempts.failures > self.retries:
             self.failed.append(job)
             return Report("failed", job, report.status)
         self._delays += 1
-        delay = min(2.0**attempts.failures, LONGEST_DELAY)
+        delay = min(2.0 ** max(attempts.failures, attempts.in_vain), LONGEST_DELAY)
         heapq.heappush(self._delayed, (now + delay, self._delays, job))
         return Report("again", job, {**report.status, "seconds": delay})
 
@@ -112,8 +124,19 @@ def run_jobs(
                 executor.start(queue.start())
                 on_report(Report("started", job, {}))
             for report in executor.wait(POLL):
-                on_report(queue.take(report, clock()))
+                taken = queue.take(report, clock())
+                _note(taken)
+                on_report(taken)
     finally:
         for report in executor.stop():
-            on_report(queue.take(report, clock()))
+            queue.take(report, clock())
+            on_report(Report("stopped", report.job, {}) if report.kind == "lost" else report)
     return queue.failed
+
+
+def _note(report: Report) -> None:
+    """Write what was decided on a run that failed, for whoever looks from outside."""
+    if report.kind in ("again", "failed") and RunDirectory(report.job.out).exists:
+        state = "failed" if report.kind == "failed" else "waiting"
+        with suppress(RollinError):  # a directory that cannot be written may be why it failed
+            RunDirectory(report.job.out).write_status(state, error=report.status.get("error", ""))

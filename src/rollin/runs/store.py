@@ -23,6 +23,10 @@ from rollin.runs.versions import versions
 LOCK = ".lock"
 
 
+class RunBusyError(RollinError):
+    """Another process has the run."""
+
+
 @dataclass(frozen=True)
 class RunDirectory:
     """One run on disk."""
@@ -103,7 +107,7 @@ class RunDirectory:
                 _lock_file(file.fileno())
             except BlockingIOError as error:
                 file.seek(0)
-                raise RollinError(
+                raise RunBusyError(
                     f"{self.path} is being run by process {file.read().strip() or '?'}: "
                     "wait for it, or use another --out."
                 ) from error

@@ -38,44 +38,54 @@ class Sweep:
     def prepare(self, command: str) -> Plan:
         """Make or check the directory; returns what is to be done in it."""
         path = self.out / SWEEP_FILE
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"tables": [], "commands": [], "runs": {}}
         if path.exists():
-            found = read_json(path)
-            self._check(found)
+            found = self._check(read_json(path))
         elif is_occupied(self.out):
             raise RollinError(
                 f"{self.out} exists and is not a sweep (no {SWEEP_FILE}): choose another --out."
             )
         else:
             make_directory(self.out)
-        runs = {str(job.out.relative_to(self.out)): job.spec.hash for job in self.jobs}
+        plan = self._plan()
+        runs = {
+            str(job.out.relative_to(self.out)): job.spec.hash for job in (*plan.done, *plan.todo)
+        }
         write_json(
             path,
             {
                 "family": self.family,
                 "scale": self.scale,
-                "tables": list(dict.fromkeys([*found.get("tables", []), self.table])),
-                "commands": list(dict.fromkeys([*found.get("commands", []), command])),
+                "tables": list(dict.fromkeys([*found["tables"], self.table])),
+                "commands": list(dict.fromkeys([*found["commands"], command])),
                 "versions": versions(),
-                "runs": {**found.get("runs", {}), **runs},
+                "runs": {**found["runs"], **runs},
             },
         )
-        return self._plan()
+        return plan
 
-    def _check(self, found: dict[str, Any]) -> None:
-        """Refuse the directory of another sweep."""
-        family, scale = found.get("family"), found.get("scale")
-        if family != self.family:
-            tables = ", ".join(found.get("tables", ["another kind"]))
+    def _check(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Refuse the directory of another sweep, or one that cannot be told."""
+        kinds = {"family": str, "scale": (int, float), "tables": list, "commands": list,
+                 "runs": dict}  # fmt: skip
+        bad = [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]
+        if bad:
             raise RollinError(
-                f"{self.out} holds the sweep of another table ({tables}), not of {self.table}: "
-                "choose another --out."
+                f"{self.out / SWEEP_FILE} has no right {', '.join(bad)}: it is damaged, or of an "
+                "older version. Choose another --out."
             )
-        if scale != self.scale:
+        if found["family"] != self.family:
             raise RollinError(
-                f"{self.out} holds runs at {scale:g} of the paper's length, asked for is "
+                f"{self.out} holds the sweep of another table "
+                f"({', '.join(map(str, found['tables']))}), not of {self.table}: choose another "
+                "--out."
+            )
+        if found["scale"] != self.scale:
+            raise RollinError(
+                f"{self.out} holds runs at {found['scale']:g} of the paper's length, asked for is "
                 f"{self.scale:g}: give the same --scale or --steps to go on, or another --out."
             )
+        return found
 
     def _plan(self) -> Plan:
         from rollin.runs.fingerprint import Fingerprints  # which needs all that computes

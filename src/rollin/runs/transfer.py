@@ -2,9 +2,10 @@
 
 Files that grow (rows of a CSV, of the replay, of events) are sent from where the copy ends; all
 others whole, and put in place so that a copy cut off at any moment is one that a run can go on
-from: rows first, then a checkpoint's data, then its manifest, the result last.
+from: what the run is, then rows, then a checkpoint's data, then its manifest, the result last.
 """
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -109,6 +110,9 @@ def receive(directory: Path, pieces: Iterable[Piece]) -> None:
                 file.seek(piece.offset)
                 file.write(piece.data)
                 file.truncate()
+                if piece.offset + len(piece.data) == piece.end:
+                    file.flush()
+                    os.fsync(file.fileno())  # a manifest that counts these rows comes after them
         except OSError as error:
             raise RollinError(f"{path} could not be written: {reason(error)}.") from error
 
@@ -119,9 +123,11 @@ def _grows(name: str) -> bool:
 
 def _place(name: str) -> tuple[int, str]:
     """Where a file stands in the order of sending."""
+    last = Path(name).name
+    if last == "config.json":
+        return -2, name
     if _grows(name):
         return -1, name
-    last = Path(name).name
     return next((i + 1 for i, start in enumerate(ORDER) if last.startswith(start)), 0), name
 
 
