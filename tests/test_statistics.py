@@ -18,9 +18,7 @@ from rollin.report.statistics import (
     Strata,
     exact_test,
     improvement_interval,
-    iqm,
     iqm_interval,
-    mean_interval,
     outcomes,
     probability_of_improvement,
     summarise,
@@ -58,22 +56,23 @@ def test_outcomes_are_counted_best_first() -> None:
     ],
 )
 def test_interquartile_mean_by_hand(values: list[float], expected: float) -> None:
-    assert iqm(values) == pytest.approx(expected)
+    assert iqm_interval([values]).value == pytest.approx(expected)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=30))
 def test_interquartile_mean_beside_scipy(values: list[float]) -> None:
-    assert iqm(values) == pytest.approx(stats.trim_mean(values, 0.25), abs=1e-9)
+    found = iqm_interval([values], resamples=1).value
+    assert found == pytest.approx(stats.trim_mean(values, 0.25), abs=1e-9)
 
 
 def test_intervals_by_hand() -> None:
     # Means of two draws from {0, 1}: 0, ½, 1 with probabilities ¼, ½, ¼. The 2.5 % quantile is 0;
     # those of 30 % and 70 % lie both within the half that is ½.
-    assert mean_interval([[0, 1]]) == (0.5, 0, 1)
-    assert mean_interval([[0, 1]], level=0.4) == (0.5, 0.5, 0.5)
+    assert iqm_interval([[0, 1]]) == (0.5, 0, 1)
+    assert iqm_interval([[0, 1]], level=0.4) == (0.5, 0.5, 0.5)
     # Draws stay within their cell, so that two cells of equal seeds leave nothing to chance.
-    assert mean_interval([[0, 0], [1, 1, 1, 1]]) == (4 / 6, 4 / 6, 4 / 6)
-    assert iqm_interval([[0.3], [0.1], [0.7]]) == Interval(*[iqm([0.3, 0.1, 0.7])] * 3)
+    assert iqm_interval([[0, 0], [1, 1, 1, 1]]) == (3 / 4, 3 / 4, 3 / 4)
+    assert iqm_interval([[0.5], [0.25], [0.75]]) == (0.5, 0.5, 0.5)
     # Of four values the middle two count, whichever cell they are in: (2 + 3)/2. Each cell is drawn
     # as it is with ½ and as either value twice with ¼. Lowest come 1, 1, 2, 2 (1/16) and 1, 1, 2, 3
     # (2/16), both 1.5 and together 0.1875; then 1, 1, 3, 3 (1/16) and 1, 2, 2, 9 (2/16), both 2,
@@ -115,14 +114,10 @@ def check_quantiles(interval: Callable[[float], Interval], every: list[float]) -
             assert lowest - 1e-12 <= end <= highest + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("interval", "statistic"),
-    [(iqm_interval, lambda x: stats.trim_mean(x, 0.25)), (mean_interval, np.mean)],
-)
 @pytest.mark.parametrize("strata", [[[0, 1, 4], [2, 9]], [[3, 3, 8], [0, 1, 1], [5]], [[1, 2]]])
-def test_resamples_are_those_of_full_enumeration(interval, statistic, strata: Strata) -> None:
-    every = [float(statistic(np.concatenate(drawn))) for drawn in draws(strata)]
-    check_quantiles(lambda level: interval(strata, level=level, resamples=40_000), every)
+def test_resamples_are_those_of_full_enumeration(strata: Strata) -> None:
+    every = [float(stats.trim_mean(np.concatenate(drawn), 0.25)) for drawn in draws(strata)]
+    check_quantiles(lambda level: iqm_interval(strata, level=level, resamples=40_000), every)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +137,38 @@ def test_resampled_improvements_are_those_of_full_enumeration(
     )
 
 
-def test_intervals_cover_about_as_often_as_they_say() -> None:
-    """Cells far apart: without strata nearly all intervals would cover."""
-    rng = np.random.default_rng(5)
-    covered = 0
-    for seed in range(300):
-        strata = rng.normal([[-5.0], [5.0]], 1, (2, 10)).tolist()
-        found = mean_interval(strata, level=0.8, resamples=400, seed=seed)
-        covered += found.low <= 0 <= found.high
-    # The bootstrap's variance in a cell is s² (n - 1)/n, and two cells of 10 leave 18 degrees of
-    # freedom: P(|t₁₈| < 1.28 √(9/10)) ≈ 0.76, with a standard deviation of 0.025 over 300 samples.
-    assert 0.68 <= covered / 300 <= 0.84
+@pytest.mark.parametrize(
+    ("ours", "cells", "shared"),
+    [
+        ([[1, 3], [0, 2], [2, 3]], [[2, 0]], [0, 0, 0]),
+        ([[1, 2, 4], [0, 1], [3, 1]], [[2, 1], [1, 3, 0]], [0, 1, 0]),
+    ],
+)
+def test_a_shared_cell_is_drawn_once_for_all_its_pairs(
+    ours: Strata, cells: Strata, shared: list[int]
+) -> None:
+    every = [
+        share(x, [y[number] for number in shared])
+        for x, y in itertools.product(draws(ours), draws(cells))
+    ]
+    other = [cells[number] for number in shared]
+
+    def interval(level: float) -> Interval:
+        return improvement_interval(ours, other, shared=shared, level=level, resamples=40_000)
+
+    check_quantiles(interval, every)
+
+
+def test_pairs_that_share_a_baseline_leave_more_to_chance() -> None:
+    # All cells spread alike, so that either side of a pair adds the variance v: six pairs have
+    # (v + v)/6 on their own and v/6 + v with one baseline, which is nearly √3.5 times as wide.
+    other, ours = [list(range(8))] * 6, [[i + 0.1 * b for i in range(8)] for b in range(-3, 3)]
+    alone = improvement_interval(ours, other)
+    found = improvement_interval(ours, other, shared=[0] * 6)
+    assert found.value == alone.value
+    assert (alone.low, alone.high) == pytest.approx((0.37, 0.61), abs=0.01)
+    assert (found.low, found.high) == pytest.approx((0.285, 0.69), abs=0.01)
+    assert improvement_interval(ours, other, shared=range(6)) == alone
 
 
 def test_probability_of_improvement_by_hand() -> None:
@@ -185,19 +201,17 @@ def test_improvement_turns_round_and_sees_only_order(pairs: list[tuple[list, lis
     assert improvement_interval(one, two, resamples=50) == found
 
 
-@given(CELLS, st.sampled_from([iqm_interval, mean_interval]), st.randoms(use_true_random=False))
+@given(CELLS, st.randoms(use_true_random=False))
 def test_order_is_nothing_and_shift_and_scale_carry_over(
-    strata: list[list[float]], interval, rng: random.Random
+    strata: list[list[float]], rng: random.Random
 ) -> None:
-    found = interval(strata, resamples=50)
+    found = iqm_interval(strata, resamples=50)
     pooled = [v for cell in strata for v in cell]
     assert min(pooled) <= found.low <= found.high <= max(pooled)
-    assert found.value == pytest.approx(
-        iqm(pooled) if interval is iqm_interval else np.mean(pooled)
-    )
+    assert found.value == pytest.approx(stats.trim_mean(pooled, 0.25))
     mixed = [rng.sample(cell, len(cell)) for cell in strata]
-    assert interval(mixed, resamples=50) == found
-    moved = interval([[4 * v + 3 for v in cell] for cell in strata], resamples=50)
+    assert iqm_interval(mixed, resamples=50) == found
+    moved = iqm_interval([[4 * v + 3 for v in cell] for cell in strata], resamples=50)
     assert moved == pytest.approx([4 * v + 3 for v in found])
 
 
@@ -241,18 +255,23 @@ def test_exact_test_beside_scipy(data: st.DataObject, n: int, other_n: int) -> N
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: iqm([]), "cell 1 of 1 is empty"),
-        (lambda: iqm([1, math.nan]), "cell 1 of 1 has nan"),
+        (lambda: iqm_interval([[]]), "cell 1 of 1 is empty"),
+        (lambda: iqm_interval([[1, math.nan]]), "cell 1 of 1 has nan"),
         (lambda: iqm_interval([]), "at least one cell"),
         (lambda: iqm_interval([[1], []]), "cell 2 of 2 is empty"),
-        (lambda: mean_interval([[1, math.inf], [1]]), "cell 1 of 2 has inf"),
+        (lambda: iqm_interval([[1, math.inf], [1]]), "cell 1 of 2 has inf"),
         (lambda: probability_of_improvement([], []), "at least one cell"),
         (lambda: probability_of_improvement([[1]], [[]]), "cell 1 of 1 is empty"),
         (lambda: improvement_interval([[1], [math.nan]], [[1], [1]]), "cell 2 of 2 has nan"),
         (lambda: improvement_interval([[1]], [[1], [2]]), "same cells on both sides: 1 and 2 came"),
         (lambda: iqm_interval([[1]], level=1), "between 0 and 1: 1 came"),
         (lambda: improvement_interval([[1]], [[1]], level=95), "between 0 and 1: 95 came"),
-        (lambda: mean_interval([[1]], resamples=0), "at least one resample: 0 came"),
+        (lambda: iqm_interval([[1]], resamples=0), "at least one resample: 0 came"),
+        (lambda: improvement_interval([[1]], [[1]], shared=[]), "every pair: 0 came for 1"),
+        (
+            lambda: improvement_interval([[1], [1]], [[1], [2]], shared=[3, 3]),
+            "those numbered 3 differ",
+        ),
         (lambda: exact_test(5, 4, 0, 4), "5 of 4 and 0 of 4"),
         (lambda: exact_test(1, 4, -1, 4), "1 of 4 and -1 of 4"),
     ],

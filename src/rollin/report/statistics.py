@@ -6,7 +6,7 @@ Interquartile mean, stratified bootstrap and probability of improvement are thos
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,34 +49,21 @@ def outcomes(ks: Iterable[int]) -> str:
     return ", ".join(f"{k}×{count}" if count > 1 else str(k) for k, count in counts)
 
 
-def iqm(values: Sequence[float]) -> float:
-    """Interquartile mean: the mean of what is left without the ⌊n/4⌋ lowest and highest values.
-
-    For several cells take the values of all of them together (Agarwal et al.).
-    """
-    return float(_middle_mean(_cells([values])[0]))
-
-
 def iqm_interval(
     strata: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
     """Interquartile mean of all values together, with a stratified bootstrap interval.
 
-    Every resample draws each cell's seeds anew, with replacement, from that cell; the interval ends
-    at the (1 ± level)/2 quantiles of the resamples' statistics (percentile method, Agarwal et al.).
-    With few seeds it is too narrow; one seed in a cell adds no width at all.
+    It is the mean of what is left without the ⌊n/4⌋ lowest and highest values. Every resample draws
+    each cell's seeds anew, with replacement, from that cell; the interval ends at the (1 ± level)/2
+    quantiles of the resamples' statistics (percentile method, Agarwal et al.). With few seeds it is
+    too narrow; one seed in a cell adds no width at all.
     """
-    return _bootstrap(_middle_mean, strata, level, resamples, seed)
-
-
-def mean_interval(
-    strata: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> Interval:
-    """Mean of all values together, with the interval of `iqm_interval`.
-
-    It is the mean of the cells' means (Agarwal et al.) where all have the same number of seeds.
-    """
-    return _bootstrap(_mean, strata, level, resamples, seed)
+    cells = _cells(strata)
+    _check(level, resamples)
+    rng = np.random.default_rng(seed)
+    drawn = np.hstack([c[rng.integers(c.size, size=(resamples, c.size))] for c in cells])
+    return _interval(float(_middle_mean(np.concatenate(cells))), _middle_mean(drawn), level)
 
 
 def probability_of_improvement(ours: Strata, other: Strata) -> float:
@@ -89,23 +76,36 @@ def probability_of_improvement(ours: Strata, other: Strata) -> float:
 
 
 def improvement_interval(
-    ours: Strata, other: Strata, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    ours: Strata,
+    other: Strata,
+    *,
+    shared: Sequence[int] | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> Interval:
     """Probability of improvement with a stratified bootstrap interval, as for `iqm_interval`.
 
-    The seeds of the two sides are drawn independently of each other.
+    The seeds of the two sides are drawn independently of each other. shared: for every pair of
+    cells the number of the other's cell; pairs of one number are compared with the very same
+    seeds, which a resample draws once for all of them. None: every pair has its own.
     """
     pairs = _pairs(ours, other)
     _check(level, resamples)
+    numbers = _numbers(shared, [y for _, y in pairs])
     rng = np.random.default_rng(seed)
-    drawn = np.zeros(resamples)
-    for x, y in pairs:
-        wins = _wins(x, y)
+
+    def draw(cell: np.ndarray) -> np.ndarray:
         # How often each seed was drawn says it all, and spares an array of resamples × n × m.
-        first, second = (
-            rng.multinomial(c.size, np.full(c.size, 1 / c.size), resamples) for c in (x, y)
-        )
-        drawn += ((first @ wins) * second).sum(1) / wins.size
+        return rng.multinomial(cell.size, np.full(cell.size, 1 / cell.size), resamples)
+
+    drawn = np.zeros(resamples)
+    others: dict[int, np.ndarray] = {}
+    for number, (x, y) in zip(numbers, pairs, strict=True):
+        wins, first = _wins(x, y), draw(x)
+        if number not in others:
+            others[number] = draw(y)
+        drawn += ((first @ wins) * others[number]).sum(1) / wins.size
     return _interval(probability_of_improvement(ours, other), drawn / len(pairs), level)
 
 
@@ -158,33 +158,29 @@ def _pairs(ours: Strata, other: Strata) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(zip(_cells(ours), _cells(other), strict=True))
 
 
+def _numbers(shared: Sequence[int] | None, cells: Sequence[np.ndarray]) -> Sequence[int]:
+    """Which cell stands in each pair; what has one number must be one cell."""
+    if shared is None:
+        return range(len(cells))
+    if len(shared) != len(cells):
+        raise RollinError(
+            f"Shared cells need a number for every pair: {len(shared)} came for {len(cells)}."
+        )
+    first: dict[int, np.ndarray] = {}
+    for number, cell in zip(shared, cells, strict=True):
+        if not np.array_equal(first.setdefault(number, cell), cell):
+            raise RollinError(f"Shared cells are the same cell: those numbered {number} differ.")
+    return shared
+
+
 def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """For every pair of seeds 1 where x is higher, ½ where they tie, else 0."""
     return (x[:, None] > y) + 0.5 * (x[:, None] == y)
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
-    return values.mean(-1)
-
-
 def _middle_mean(values: np.ndarray) -> np.ndarray:
     n = values.shape[-1]
     return np.sort(values)[..., n // 4 : n - n // 4].mean(-1)
-
-
-def _bootstrap(
-    statistic: Callable[[np.ndarray], np.ndarray],
-    strata: Strata,
-    level: float,
-    resamples: int,
-    seed: int,
-) -> Interval:
-    """A statistic over the last axis, of all values and of each resample within cells."""
-    cells = _cells(strata)
-    _check(level, resamples)
-    rng = np.random.default_rng(seed)
-    drawn = np.hstack([c[rng.integers(c.size, size=(resamples, c.size))] for c in cells])
-    return _interval(float(statistic(np.concatenate(cells))), statistic(drawn), level)
 
 
 def _check(level: float, resamples: int) -> None:
