@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from rollin.curriculum import Advance, Progress
+from rollin.paper.four_rooms import cell
+from rollin.paper.tables import find_table
 from rollin.runs import rollin, sac, tabular
 from rollin.runs.figures import figures_at, milestones
 from rollin.runs.files import write_json
@@ -108,3 +110,24 @@ def write_sweep(out: Path, table: str, runs: dict[str, RunSpec[Any]], scale: flo
     planned = {name: spec.hash for name, spec in runs.items()}
     described = {"table": table, "scale": scale, "command": COMMAND, "versions": versions()}
     write_json(out / "sweep.json", {**described, "runs": planned})
+
+
+def rooms(out: Path, ks: dict[float, list[int]], scale: float = 1.0, reward: str = "hard") -> Path:
+    """Runs of one row of four rooms: the last context of each seed by β."""
+    for beta, reached in ks.items():
+        one = cell(reward, 0.001, beta)
+        for seed, k in enumerate(reached):
+            place = out / f"{scale:g}" / one.name / f"seed={seed}"
+            tabular_run(place, one.spec(seed, scale), k, k / 16)
+    return out
+
+
+def robots(out: Path, names: dict[str, list[int]], scale: float = 0.01, seeds: int = 2) -> Path:
+    """Runs of hopper: the steps of the advances by method."""
+    for one in find_table("velocity-summary").cells:
+        if one.labels["env"] == "hopper" and one.labels["method"] in names:
+            for seed in range(seeds):
+                gain = 1.0 + seed + (one.labels["method"] == "rollin")
+                advances = names[one.labels["method"]]
+                deep_run(out / one.name / f"seed={seed}", one.spec(seed, scale), advances, gain)
+    return out

@@ -39,9 +39,11 @@ def main(arguments: Sequence[str]) -> int:
     out = options.out or options.directories[0] / "report.html"
     collection = collect(list(options.directories))
     console = make_console()
-    for note in collection.skipped:
-        console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
-    make_report(collection, out, options.title, table=options.table, images=options.images)
+    try:
+        make_report(collection, out, options.title, table=options.table, images=options.images)
+    finally:
+        for note in (*collection.notes, *(f"Passed over {note}" for note in collection.skipped)):
+            console.print(note, style="yellow", soft_wrap=True)
     console.print(f"Report: {out}", soft_wrap=True)
     if collection.broken:
         raise RollinError(

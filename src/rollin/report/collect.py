@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError
-from rollin.report.records import RunRecord, read_record
+from rollin.report.reading import read_record
+from rollin.report.records import RunRecord
 from rollin.report.runs_csv import RUNS_FILE, read_runs_csv
 from rollin.runs.files import read_json
 from rollin.runs.store import RunDirectory
@@ -26,30 +27,44 @@ class SweepRecord:
 class Collection:
     """Runs found, what was passed over with the reason, and where the runs come from.
 
-    broken: those of what was passed over that could not be read.
+    broken: those of what was passed over that could not be read; notes: what else is to be known.
     """
 
     records: list[RunRecord] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     versions: list[dict[str, str]] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     sweeps: list[SweepRecord] = field(default_factory=list)
-    _where: dict[str, Path] = field(default_factory=dict)
+    sources: dict[str, list[tuple[str, Path]]] = field(default_factory=dict)
+    """By the hash of a spec: the tasks' fingerprints, and where those runs were found."""
 
-    def add(self, record: RunRecord, path: Path, task: str = "") -> None:
+    def add(self, record: RunRecord, path: Path) -> None:
         """Take a run, unless the very same one was found before.
 
-        task: fingerprint of what was run; what was given in Python has no part in a spec's hash.
+        What was given in Python has no part in a spec's hash, but in the fingerprint; a run of
+        which that is not known, from a CSV, is the same as any.
         """
-        key = record.spec.hash + task
-        first = self._where.get(key)
-        if first is None:
-            self._where[key] = path
+        task = record.fingerprint
+        known = self.sources.setdefault(record.spec.hash, [])
+        same = [where for other, where in known if other == task or not (other and task)]
+        if not same:
+            known.append((task, path))
             self.records.append(record)
-        elif first != path:
-            self.skipped.append(f"{path}: the same run as {first}")
+        elif same[0] != path:
+            self.skipped.append(f"{path}: the same run as {same[0]}")
+
+    def drop(self, record: RunRecord, why: str) -> None:
+        """Take a run back."""
+        self.records = [other for other in self.records if other is not record]
+        self.skipped.append(f"{record.path or record.spec.task}: {why}")
+
+    def was_read(self, path: Path) -> bool:
+        """Whether runs came from that very file."""
+        found = (where for known in self.sources.values() for _, where in known)
+        return any(where.resolve() == path.resolve() for where in found)
 
     def pass_over_broken(self, note: str) -> None:
         """Remember what could not be read."""
@@ -73,8 +88,7 @@ def collect(directories: list[Path]) -> Collection:
         runs = find_runs(directory)
         _read_sweeps(found, directory)
         if not runs and (directory / RUNS_FILE).is_file():
-            for record in read_runs_csv(directory / RUNS_FILE):
-                found.add(record, directory / RUNS_FILE)
+            _take_csv(found, directory / RUNS_FILE)
         for run in runs:
             _take(found, run)
     if not found.records:
@@ -87,19 +101,36 @@ def collect(directories: list[Path]) -> Collection:
     return found
 
 
+def _take_csv(found: Collection, path: Path) -> None:
+    try:
+        for record in read_runs_csv(path):
+            found.add(record, path)
+    except RollinError as error:
+        found.pass_over_broken(str(error).rstrip("."))
+
+
 def _take(found: Collection, run: RunDirectory) -> None:
     try:
         if not run.finished:
             found.skipped.append(f"{run.path}: not finished")
             return
-        config = read_json(run.path / "config.json")
-        found.add(read_record(run), run.path, str(config.get("fingerprint", "")))
-        found.note_origin(config)
-        host = run.status().get("host")
-        if isinstance(host, str) and host not in found.hosts:
-            found.hosts.append(host)
+        found.add(read_record(run), run.path)
+        found.note_origin(read_json(run.path / "config.json"))
     except RollinError as error:
         found.pass_over_broken(f"{run.path}: {error}")
+        return
+    host = _host(run)
+    if host and host not in found.hosts:
+        found.hosts.append(host)
+
+
+def _host(run: RunDirectory) -> str:
+    """Where a run was done; empty if its status, which nothing else hangs on, does not tell."""
+    try:
+        host = run.status().get("host")
+    except RollinError:
+        return ""
+    return host if isinstance(host, str) else ""
 
 
 def _read_sweeps(found: Collection, directory: Path) -> None:
@@ -111,7 +142,11 @@ def _read_sweeps(found: Collection, directory: Path) -> None:
             continue
         planned = described.get("runs")
         names = [str(name) for name in planned] if isinstance(planned, dict) else []
-        missing = tuple(n for n in names if not RunDirectory(path.parent / n).finished)
+        runs = {name: RunDirectory(path.parent / name) for name in names}
+        missing = tuple(n for n, run in runs.items() if not (run.exists and run.finished))
+        for run in runs.values():
+            if run.path.is_dir() and not run.exists:
+                found.pass_over_broken(f"{run.path}: planned by the sweep, but has no config.json")
         tables = _words(described, "table")
         found.sweeps.append(SweepRecord(path.parent, tables, len(names), missing))
         found.note_origin(described)

@@ -11,24 +11,24 @@ from rollin.report.statistics import summarise
 SHOWN = {
     "κ": ("kappa",),
     "return": ("final_return", "return_mean_last", "eval_return"),
-    "return, last context": ("eval_return_final", "final_return_infinite"),
+    "return, last context": ("eval_return_final",),
 }
 """Columns, and which final figure of an engine stands there."""
+NONE = "–"
 HIDDEN = tuple(name for name in FREE if name != "steps")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Runs that differ only in their seed, and in what does not matter for the result."""
+    """Runs that differ only in their seed, and in what does not matter for the result.
+
+    nth: which of the tasks of that name, told apart by their fingerprints, where options are alike.
+    """
 
     task: str
     options: str
     records: list[RunRecord]
-
-    @property
-    def label(self) -> str:
-        """Task and options in words."""
-        return ", ".join(filter(None, (self.task, self.options)))
+    nth: int
 
     @property
     def steps(self) -> int:
@@ -46,22 +46,31 @@ class Condition:
             if known:
                 mean, error, n = summarise(known)
                 return f"{mean:.3f} ± {error:.3f}" if n > 1 else f"{mean:.3f}"
-        return "–"
+        return NONE
+
+
+def columns(found: Sequence[Condition]) -> list[str]:
+    """The columns in which any of them has a figure."""
+    return [name for name in SHOWN if any(c.figures()[name] != NONE for c in found)]
 
 
 def conditions(records: Sequence[RunRecord]) -> list[Condition]:
     """In order of appearance, called by the options in which those of a task differ."""
     groups: dict[str, list[RunRecord]] = {}
     for record in records:
-        groups.setdefault(str((record.spec.task, _options(record))), []).append(record)
+        key = (record.spec.task, _options(record), record.fingerprint)
+        groups.setdefault(str(key), []).append(record)
     members = list(groups.values())
     found = []
     for runs in members:
         task, options = runs[0].spec.task, _options(runs[0])
         others = [_options(o[0]) for o in members if o[0].spec.task == task]
         varying = [n for n in options if len({str(other.get(n)) for other in others}) > 1]
-        words = ", ".join(f"{name} {options[name]}" for name in varying)
-        found.append(Condition(task, words, runs))
+        words = [f"{name} {options[name]}" for name in varying]
+        same = [o for o in members if o[0].spec.task == task and _options(o[0]) == options]
+        nth = 1 + [o is runs for o in same].index(True)
+        words += [f"task {nth} of that name"] * (len(same) > 1)
+        found.append(Condition(task, ", ".join(words), runs, nth))
     return found
 
 

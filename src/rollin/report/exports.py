@@ -51,7 +51,9 @@ def table_csv(results: TableResults) -> str:
         row: list[Any] = [r.cell.labels.get(name, "") for name in labels]
         row += [r.reading.figure, r.step, r.reading.step, r.summary.n]
         row += [published.printed_mean, published.printed_error] if published else ["", ""]
-        row += [_short(v) for v in (r.summary.mean, r.summary.error, *r.iqm)]
+        one = r.summary.n == 1  # which knows nothing of the spread
+        row += [_short(r.summary.mean), "" if one else _short(r.summary.error), _short(r.iqm.value)]
+        row += ["", ""] if one else [_short(r.iqm.low), _short(r.iqm.high)]
         row += ["" if r.difference is None else _short(r.difference)]
         writer.writerow([*row, " ".join(f"{value:.6g}" for value in r.values)])
     return out.getvalue()

@@ -10,6 +10,7 @@ from rollin.report.words import label_text, method_text, setting_names
 
 NEAR = 0.05  # of κ
 LAST = 1 - 1e-9  # κ of the last context
+ENOUGH = 5  # seeds of a cell from which an interval says something
 
 Pair = tuple[CellResult, CellResult]
 
@@ -18,13 +19,14 @@ Pair = tuple[CellResult, CellResult]
 class Improvement:
     """ROLLIN against the baseline over pairs of cells, all β or one.
 
+    chance: probability of improvement; interval: None where a cell has too few seeds for one.
     above, below: pairs whose means differ that way; published_above: as the paper has it.
     """
 
-    reading: Reading
     what: str
     pairs: int
-    chance: Interval
+    chance: float
+    interval: Interval | None
     above: int
     below: int
     published_above: int
@@ -61,17 +63,25 @@ def _improvement(
     results: TableResults, reading: Reading, what: str, pairs: Sequence[Pair]
 ) -> Improvement:
     ours, base = ([_shown(side.values) for side in sides] for sides in zip(*pairs, strict=True))
-    chance = improvement_interval(ours, base)
+    found = improvement_interval(ours, base, shared=_same([b for _, b in pairs]))
+    few = any(len(values) < ENOUGH for values in (*ours, *base))
     means = [(r.summary.mean, b.summary.mean) for r, b in pairs]
+    digits = results.digits(reading)
     return Improvement(
-        reading,
         what,
         len(pairs),
-        chance,
-        above=sum(is_above(mean, other) for mean, other in means),
-        below=sum(is_above(other, mean) for mean, other in means),
+        found.value,
+        None if few else found,
+        above=sum(is_above(mean, other, digits) for mean, other in means),
+        below=sum(is_above(other, mean, digits) for mean, other in means),
         published_above=sum(results.published_beats(r.cell, reading) for r, _ in pairs),
     )
+
+
+def _same(cells: Sequence[CellResult]) -> list[int]:
+    """A number for each, the same for the same: one baseline stands against several β."""
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(id(cell), len(numbers)) for cell in cells]
 
 
 def _shown(values: Sequence[float]) -> list[float]:

@@ -95,9 +95,9 @@ def _row(
                 difference="–" if difference is None else signed(difference, digits),
                 beats=result is not None and results.beats_baseline(result),
                 published_beats=results.published_beats(cell, reading),
-                best=result is not None and not is_above(top, result.summary.mean),
+                best=result is not None and not is_above(top, result.summary.mean, digits),
                 published_best=published is not None
-                and not is_above(published_top, published.mean),
+                and not is_above(published_top, published.mean, digits),
             )
         )
     return places

@@ -19,8 +19,9 @@ from rollin.errors import RollinError
 from rollin.paper.cells import FREE
 from rollin.paper.published import Published
 from rollin.paper.robots import VARIED, parts_of, published_for
+from rollin.report.checks import check_order
 from rollin.report.lines import Array, Line, Trace, draw_lines
-from rollin.report.style import BASELINE, BETA_COLOURS, SCRATCH
+from rollin.report.style import BASELINE, BETA_COLOURS, SCRATCH, SPARE
 from rollin.report.words import trace_text
 from rollin.runs.figures import means_at
 from rollin.runs.rollin import EPISODE_COLUMNS
@@ -28,8 +29,6 @@ from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
 from rollin.runs.store import RunDirectory, read_metrics
 
 COLOURS = {"scratch": SCRATCH, "baseline": BASELINE}
-SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
-"""For β that have no colour of their own, and for the ablation."""
 NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0
 STYLES = (
     "-",
@@ -63,6 +62,9 @@ class LearningCurve:
         metrics, episodes = _columns(run.path / "metrics.csv"), read_episodes(run)
         if not (metrics.get("step") and episodes.get("step")):
             raise RollinError("no metrics yet")
+        if not all(0 <= kappa <= 1 for kappa in metrics["kappa"]):
+            raise RollinError("metrics.csv has a κ that is not between 0 and 1")
+        check_order(metrics["step"], "metrics.csv")
         measures = measures_of(episodes)
         arrays: Any = {name: np.array(column) for name, column in episodes.items()}
         means = [means_at(int(s), arrays, measures, spec.config.last) for s in metrics["step"]]
@@ -88,7 +90,11 @@ class LearningCurve:
 
 def read_episodes(run: RunDirectory) -> dict[str, list[float]]:
     """Columns of a run's episodes.csv, none if there is no such file yet."""
-    return _columns(run.path / "episodes.csv")
+    episodes = _columns(run.path / "episodes.csv")
+    if any(not length > 0 for length in episodes.get("length", ())):
+        raise RollinError("episodes.csv has an episode without length")
+    check_order(episodes.get("step", ()), "episodes.csv")
+    return episodes
 
 
 def measures_of(episodes: Iterable[str]) -> list[str]:

@@ -11,13 +11,14 @@ from threadpoolctl import threadpool_limits
 
 from rollin import __version__
 from rollin.report.collect import Collection
-from rollin.report.conditions import conditions
+from rollin.report.conditions import columns, conditions
 from rollin.report.exports import file_name, table_csv, table_latex
+from rollin.report.findings import ENOUGH
 from rollin.report.panels import other_panels, panels, panels_figure
 from rollin.report.pictures import Picture, pictures
 from rollin.report.records import RunRecord, TabularRecord
 from rollin.report.results import TableResults, results_of
-from rollin.report.runs_csv import RUNS_FILE, fits_csv, write_runs_csv
+from rollin.report.runs_csv import RUNS_FILE, fits_csv, runs_csv
 from rollin.report.sections import curve_block, section
 from rollin.report.style import save_picture, styled, to_svg
 from rollin.runs.files import make_directory, write_atomically
@@ -37,6 +38,7 @@ def make_report(
     """
     results = results_of(collection, table)
     make_directory(out.parent)
+    _keep_runs(collection, out.parent / RUNS_FILE)
     with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
         drawn = pictures(collection.records)
         write_atomically(out, render(collection, results, drawn, title).encode())
@@ -47,10 +49,22 @@ def make_report(
             name = file_name(found)
             write_atomically(out.parent / f"{name}.csv", table_csv(found).encode())
             write_atomically(out.parent / f"{name}.tex", table_latex(found).encode())
-    rooms = [r for r in collection.records if isinstance(r, TabularRecord) and fits_csv(r)]
-    if rooms:
-        write_runs_csv(out.parent / RUNS_FILE, rooms)
     return results
+
+
+def _keep_runs(collection: Collection, path: Path) -> None:
+    """Write the runs' CSV, but never over one that was read or that holds anything else."""
+    rooms = [r for r in collection.records if isinstance(r, TabularRecord) and fits_csv(r)]
+    if not rooms or collection.was_read(path):
+        return
+    data = runs_csv(rooms)
+    if path.exists() and not set(path.read_bytes().splitlines()) <= set(data.splitlines()):
+        collection.notes.append(
+            f"{path} was left as it is: it holds other runs than these. Move it away, or choose "
+            "another --out."
+        )
+        return
+    write_atomically(path, data)
 
 
 def _write_images(folder: Path, results: Sequence[TableResults], drawn: Sequence[Picture]) -> None:
@@ -73,6 +87,7 @@ def render(
     records = collection.records
     matched = {id(run) for found in results for runs in found.runs.values() for run in runs}
     others = [record for record in records if id(record) not in matched]
+    apart = conditions(others)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True)  # fmt: skip
     return environment.from_string(_template("report.html.j2")).render(
@@ -83,7 +98,9 @@ def render(
         warnings=_warnings(collection, results),
         skipped=collection.skipped,
         sections=[section(found) for found in results],
-        conditions=conditions(others) if others else [],
+        conditions=apart,
+        condition_columns=columns(apart),
+        enough=ENOUGH,
         others=curve_block(other_panels(others), "others"),
         pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
         collection=collection,
@@ -126,6 +143,7 @@ def _warnings(collection: Collection, results: Sequence[TableResults]) -> list[s
             notes += found.warnings()
         elif own := found.warnings():
             notes.append(f"{found.table.title}: {' '.join(own)}")
+    notes += collection.notes
     for sweep in collection.sweeps:
         if sweep.missing:
             notes.append(

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from rollin.paper.cells import Cell
 from rollin.report.conditions import conditions
-from rollin.report.learning import SPARE, lines_of, looks_of, one_per_seed, set_axes
+from rollin.report.learning import LearningCurve, lines_of, looks_of, one_per_seed, set_axes
 from rollin.report.lines import Line, draw_lines
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
 from rollin.report.results import TableResults
-from rollin.report.style import BASELINE, SCRATCH, beta_colour
+from rollin.report.style import BASELINE, SCRATCH, SPARE, beta_colour
 from rollin.report.words import TRACES, label_text, method_text, setting_names, trace_text
 
 FEW = 3  # lines of a panel that leave room for those of the seeds
@@ -124,14 +124,21 @@ def _tabular_panels(records: Sequence[RunRecord]) -> list[Panel]:
 
 
 def _rollin_panels(records: Sequence[RunRecord]) -> list[Panel]:
-    curves = [r.curve for r in records if isinstance(r, RollinRecord) and r.curve is not None]
-    curves = one_per_seed(curves)
-    looks = looks_of(curves)
-    return [
-        Panel(records[0].spec.task, name, lines, "environment steps")
-        for name in dict.fromkeys(name for curve in curves for name in curve.values)
-        if (lines := lines_of(curves, name, looks))
-    ]
+    tasks: dict[int, list[LearningCurve]] = {}
+    for group in conditions([r for r in records if isinstance(r, RollinRecord)]):
+        known = [r.curve for r in group.records if isinstance(r, RollinRecord) and r.curve]
+        tasks.setdefault(group.nth, []).extend(known)
+    found = []
+    for nth, curves in tasks.items():
+        curves = one_per_seed(curves)
+        looks = looks_of(curves)
+        title = records[0].spec.task + (f", task {nth} of that name" if nth > 1 else "")
+        found += [
+            Panel(title, name, lines, "environment steps")
+            for name in dict.fromkeys(name for curve in curves for name in curve.values)
+            if (lines := lines_of(curves, name, looks))
+        ]
+    return found
 
 
 def panels_figure(found: Sequence[Panel]) -> Figure:

@@ -1,33 +1,33 @@
 """A finished run, whatever its engine: its final figures, a figure at any step, its curves."""
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rollin.curriculum import Advance, Progress
-from rollin.errors import RollinError
+from rollin.curriculum import Progress
 from rollin.report.learning import LearningCurve, measures_of, read_episodes
 from rollin.report.lines import Trace
 from rollin.runs.figures import figures_at
 from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.store import RunDirectory, read_metrics
-
-CURVE_POINTS = 50  # of the return of a tabular run
+from rollin.runs.store import RunDirectory
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A finished run: what it was and its final figures; path: None if it came from a CSV."""
+    """A finished run: what it was and its final figures.
+
+    path: None if it came from a CSV; fingerprint: of the task that was run, empty if unknown.
+    """
 
     spec: RunSpec[Any]
     figures: Mapping[str, Any]
     path: Path | None = None
+    fingerprint: str = field(default="", kw_only=True)
 
     @property
     def seed(self) -> int:
@@ -108,8 +108,11 @@ class RollinRecord(RunRecord):
     def _figures_at(self, step: int) -> dict[str, Any] | None:
         if self.path is None or self.progress is None:
             return None
-        measures = measures_of(self._episodes)
-        return figures_at(step, self.progress, self._episodes, measures, self.spec.config.last)
+        episodes = self._episodes
+        if episodes["step"][-1] < step:  # a run ends with an episode: the file was cut off
+            return None
+        last = self.spec.config.last
+        return figures_at(step, self.progress, episodes, measures_of(episodes), last)
 
     @cached_property
     def _episodes(self) -> dict[str, list[float]]:
@@ -118,58 +121,3 @@ class RollinRecord(RunRecord):
 
 def _number(value: Any) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
-
-
-def read_record(run: RunDirectory) -> RunRecord:
-    """A finished run as its directory has it; what cannot be read is refused with the reason."""
-    try:
-        return _read(run)
-    except (KeyError, TypeError, ValueError, csv.Error) as error:
-        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise RollinError(f"its files cannot be read: {what}") from error
-    except OSError as error:
-        raise RollinError(f"{error.filename} could not be read: {error.strerror}") from error
-
-
-def _read(run: RunDirectory) -> RunRecord:
-    result, spec = run.result(), run.spec()
-    found: RunRecord
-    if spec.config.engine == "tabular":
-        found = _read_tabular(run, spec, result)
-    elif spec.config.engine == "rollin":
-        dict(result["milestones"])
-        found = RollinRecord(spec, result, run.path, LearningCurve.read(run), _progress(result))
-    else:
-        found = RunRecord(spec, result, run.path)
-    for name in (*NEEDED[spec.config.engine], "seconds"):
-        float(result[name])
-    return found
-
-
-NEEDED = {
-    "tabular": ("kappa", "final_return", "final_return_infinite", "k", "K"),
-    "rollin": ("kappa", "k", "K", "env_steps"),
-    "sac": ("eval_return", "env_steps"),
-}
-
-
-def _progress(result: dict[str, Any]) -> Progress:
-    advances = [Advance(int(a["step"]), int(a["k"]), str(a["reason"])) for a in result["advances"]]
-    kappas = [float(kappa) for kappa in result["curriculum"]["kappas"]]
-    return Progress(int(result["K"]), int(result["k"]), advances, kappas)
-
-
-def _read_tabular(
-    run: RunDirectory, spec: RunSpec[TabularConfig], result: dict[str, Any]
-) -> TabularRecord:
-    metrics = read_metrics(run.path / "metrics.csv")
-    steps, returns = metrics.get("step"), metrics.get("return_horizon")
-    if not (steps and returns):
-        raise RollinError("metrics.csv has no rows")
-    stride = max(1, math.ceil(len(steps) / CURVE_POINTS))
-    kept = slice(stride - 1, None, stride)
-    switches = result["switches"]
-    at, rho, mu = (
-        [float(s[name]) for s in switches] for name in ("step", "success_rho", "success_mu")
-    )
-    return TabularRecord(spec, result, run.path, at, rho, mu, steps[kept], returns[kept])

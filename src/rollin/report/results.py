@@ -1,20 +1,18 @@
 """Runs beside the paper: which cell each belongs to, what its seeds gave, what was published."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
+from rollin.errors import RollinError
 from rollin.paper.cells import Cell, Reading
 from rollin.paper.published import Published
 from rollin.paper.tables import Table, find_table, tables
 from rollin.report.collect import Collection
+from rollin.report.matches import Matches, match
 from rollin.report.records import RunRecord
 from rollin.report.statistics import Interval, Summary, iqm_interval, summarise
-from rollin.report.words import percent
-from rollin.runs.spec import RunSpec
-
-Matches = dict[Cell, dict[float, list[RunRecord]]]
-"""Runs of each cell by scale."""
+from rollin.report.words import label_text, percent, reading_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +45,14 @@ class CellResult:
         return None if self.published is None else self.summary.mean - self.published.mean
 
 
-def is_above(ours: float, other: float) -> bool:
-    """Whether a mean is larger by more than the three digits that tables show."""
-    return ours > other + 5e-4
+def is_above(ours: float, other: float, digits: int) -> bool:
+    """Whether a mean is larger as it is shown: what reads the same is not above."""
+    return round(ours, digits) > round(other, digits)
+
+
+def stands_by_definition(cell: Cell, reading: Reading) -> bool:
+    """Whether nothing is to be read: training from scratch has κ = 1 always."""
+    return reading.figure == "kappa" and cell.labels["method"] == "scratch"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +70,8 @@ class TableResults:
         return [result for result in found if result is not None]
 
     def _read(self, cell: Cell, reading: Reading) -> CellResult | None:
-        if reading.figure == "kappa" and cell.labels["method"] == "scratch":
-            return None  # it stands at the last context by definition
+        if stands_by_definition(cell, reading):
+            return None
         runs = self.runs.get(cell, [])
         step = round(reading.step * self.scale)
         values = {run.seed: run.figure(reading.figure, step) for run in runs}
@@ -97,7 +100,7 @@ class TableResults:
         return (
             result.cell.rolls_in
             and base is not None
-            and is_above(result.summary.mean, base.summary.mean)
+            and is_above(result.summary.mean, base.summary.mean, self.digits(result.reading))
         )
 
     def published_beats(self, cell: Cell, reading: Reading) -> bool:
@@ -106,7 +109,9 @@ class TableResults:
         if base is None or not cell.rolls_in:
             return False
         ours, other = cell.published.get(reading), base.published.get(reading)
-        return ours is not None and other is not None and is_above(ours.mean, other.mean)
+        if ours is None or other is None:
+            return False
+        return is_above(ours.mean, other.mean, self.digits(reading))
 
     def pairs(self, reading: Reading) -> list[tuple[CellResult, CellResult]]:
         """Every ROLLIN cell with its baseline, where both were run."""
@@ -140,45 +145,38 @@ class TableResults:
         if short:
             steps = " and ".join(f"{step:,}" for step in short)
             notes.append(f"Some runs end before the reading at {steps} steps.")
-        return notes
+        return notes + self._silent()
+
+    def _silent(self) -> list[str]:
+        """Seeds of which a reading is missing though their runs are long enough for it."""
+        notes: dict[str, list[str]] = {}
+        for cell, runs in self.runs.items():
+            for reading in self.table.readings:
+                result = self.at(cell, reading)
+                step = round(reading.step * self.scale)
+                told = result.seeds if result else ()
+                silent = [r.seed for r in runs if r.steps >= step and r.seed not in told]
+                if silent and not stands_by_definition(cell, reading):
+                    name = label_text(cell.labels, cell.labels)
+                    who = f"seed {', '.join(map(str, silent))} of {name}"
+                    notes.setdefault(who, []).append(reading_text(reading, self.scale))
+        return [f"No figure from {who}: {', '.join(what)}." for who, what in notes.items()]
 
     def _too_short(self, reading: Reading) -> bool:
         runs = (run for some in self.runs.values() for run in some)
         return self.scale == 1 and any(run.steps < reading.step for run in runs)
 
 
-def match(records: Iterable[RunRecord]) -> Matches:
-    """The cells of the paper that runs belong to, with their scale; seeds in order."""
-    cells = dict.fromkeys(cell for table in tables().values() for cell in table.cells)
-    conditions: dict[str, list[RunRecord]] = {}
-    for record in records:
-        alike = RunSpec(record.spec.task, replace(record.spec.config, seed=0))
-        conditions.setdefault(alike.hash, []).append(record)
-    found: Matches = {}
-    for runs in conditions.values():
-        for cell in cells:
-            scale = cell.scale_of(runs[0].spec) if cell.task == runs[0].spec.task else None
-            if scale is not None:
-                found.setdefault(cell, {}).setdefault(scale, []).extend(runs)
-    return {
-        cell: {scale: _one_per_seed(runs) for scale, runs in by_scale.items()}
-        for cell, by_scale in found.items()
-    }
-
-
-def _one_per_seed(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The longest run of every seed."""
-    longest: dict[int, RunRecord] = {}
-    for run in sorted(runs, key=lambda r: (r.seed, -r.steps)):
-        longest.setdefault(run.seed, run)
-    return list(longest.values())
-
-
 def results_of(collection: Collection, table: str | None = None) -> list[TableResults]:
     """Tables that the runs fill, the largest scale first; `table`: that one and no other."""
-    matches = match(collection.records)
+    matches = match(collection)
     if table is not None:
-        return _by_scale(find_table(table), matches)
+        found = _by_scale(find_table(table), matches)
+        if not found:
+            raise RollinError(
+                f"{table} has no runs here: leave out --table to see those that there are."
+            )
+        return found
     named = dict.fromkeys(name for sweep in collection.sweeps for name in sweep.tables)
     own = _fill(matches, [tables()[name] for name in named if name in tables()])
     left = {cell: runs for cell, runs in matches.items() if all(cell not in t.cells for t in own)}

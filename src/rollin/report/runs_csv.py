@@ -6,13 +6,14 @@ evenly spaced steps.
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError
+from rollin.errors import RollinError, reason
+from rollin.report.checks import check_figures, check_order, check_places, number
 from rollin.report.records import TabularRecord
-from rollin.runs.files import write_atomically
 from rollin.runs.spec import RunSpec, TabularConfig
 
 RUNS_FILE = "runs.csv"
@@ -32,7 +33,7 @@ FIGURES = (
 LISTS = ("switch_steps", "success_rho", "success_mu", "curve_steps", "curve_returns")
 
 
-def write_runs_csv(path: Path, records: Sequence[TabularRecord]) -> None:
+def runs_csv(records: Sequence[TabularRecord]) -> bytes:
     """One row per run, small enough to commit."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -44,7 +45,7 @@ def write_runs_csv(path: Path, records: Sequence[TabularRecord]) -> None:
         row += [" ".join(f"{v:.4g}" if "step" not in n else f"{v:.0f}" for v in getattr(record, n))
                 for n in LISTS]  # fmt: skip
         writer.writerow([*row, record.spec.hash])
-    write_atomically(path, out.getvalue().encode())
+    return out.getvalue().encode()
 
 
 def fits_csv(record: TabularRecord) -> bool:
@@ -53,14 +54,22 @@ def fits_csv(record: TabularRecord) -> bool:
 
 
 def read_runs_csv(path: Path) -> list[TabularRecord]:
-    """Read what `write_runs_csv` wrote."""
+    """Read what `runs_csv` made."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise RollinError(f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
     records = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            try:
-                records.append(_record_from_row(row))
-            except (AttributeError, KeyError, RollinError, TypeError, ValueError) as error:
-                raise RollinError(f"{path}, line {number} cannot be read: {error}.") from error
+    for line, row in enumerate(rows, 2):
+        try:
+            records.append(_record_from_row(row))
+        except KeyError as error:
+            raise RollinError(f"{path}, line {line} cannot be read: lacks {error}.") from error
+        except (AttributeError, RollinError, TypeError, ValueError) as error:
+            raise RollinError(f"{path}, line {line} cannot be read: {error}.") from error
     return records
 
 
@@ -82,5 +91,26 @@ def _record_from_row(row: dict[str, str]) -> TabularRecord:
     spec = RunSpec("four-rooms", config)
     if row["spec_hash"] != spec.hash:
         raise ValueError("its spec_hash does not belong to its options")
+    figures = {name: float(row[name]) for name in FIGURES}
     lists = {name: [float(v) for v in row[name].split()] for name in LISTS}
-    return TabularRecord(spec, {n: float(row[n]) for n in FIGURES}, None, **lists)
+    _check_row(figures, lists)
+    return TabularRecord(spec, figures, None, *(lists[name] for name in LISTS))
+
+
+def _check_row(figures: dict[str, float], lists: dict[str, list[float]]) -> None:
+    for name in figures:
+        number(figures, name)
+    check_figures(figures)
+    check_places(figures)
+    for name in ("switch_steps", "curve_steps"):
+        check_order(lists[name], name)
+    groups = (("switch_steps", "success_rho", "success_mu"), ("curve_steps", "curve_returns"))
+    for group in groups:
+        if len({len(lists[name]) for name in group}) > 1:
+            raise ValueError(f"{', '.join(group)} are not equally long")
+    if not all(math.isfinite(value) for values in lists.values() for value in values):
+        raise ValueError("a list has a value that is not finite")
+    if not lists["curve_steps"]:
+        raise ValueError("its curve is empty")
+    if len(lists["switch_steps"]) > figures["K"]:
+        raise ValueError("it has more switches than contexts")

@@ -1,6 +1,6 @@
 """What a page shows of each table: grids, findings, a row per condition, learning curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -21,15 +21,20 @@ from rollin.report.words import (
     trace_text,
 )
 
+Placed = tuple[str, int]
+
 
 @dataclass(frozen=True)
 class Row:
-    """One condition and reading of the long table, as it is printed and as it is sorted."""
+    """One condition and reading of the long table, as it is printed and as it is sorted.
+
+    Words go with their place in the paper's order: 1/24 stands before 1/18, 500k before 1M.
+    """
 
     result: CellResult
-    reading: str
-    labels: list[str]
-    method: str
+    reading: Placed
+    labels: list[Placed]
+    method: Placed
     published: str
     ours: str
     difference: str
@@ -74,6 +79,7 @@ class Section:
     results: TableResults
     grids: list[Grid]
     improvements: list[tuple[str, list[Improvement]]]
+    few: bool
     arrivals: list[tuple[str, list[Arrivals]]]
     sentences: list[str]
     label_names: list[str]
@@ -99,6 +105,7 @@ def section(results: TableResults) -> Section:
         results,
         grids(results),
         [(text, some) for text, some in better if some],
+        any(found.interval is None for _, some in better for found in some),
         [(text, some) for text, some in came if some],
         [sentence for sentence in said if sentence],
         names,
@@ -115,27 +122,39 @@ def _label_names(results: TableResults) -> list[str]:
 
 
 def _rows(results: TableResults, names: Sequence[str]) -> list[Row]:
+    cells = results.table.cells
+    orders = {name: _order(cell.labels.get(name, "") for cell in cells) for name in names}
+    methods = _order(method_text(cell.labels) for cell in cells)
     rows = []
-    for reading in results.table.readings:
+    for place, reading in enumerate(results.table.readings):
         some = [r for r in results.results if r.reading == reading]
-        digits = results.digits(reading)
+        if not some:
+            continue
+        axis, digits = common_axis(some), results.digits(reading)
+        text = reading_text(reading, results.scale)
         for r in some:
+            labels, method = r.cell.labels, method_text(r.cell.labels)
             value, low, high = (f"{v:.{digits}f}" for v in r.iqm)
             rows.append(
                 Row(
                     r,
-                    reading_text(reading, results.scale),
-                    [r.cell.labels.get(name, "") for name in names],
-                    method=method_text(r.cell.labels),
+                    (text, place),
+                    [(word := labels.get(name, ""), orders[name][word]) for name in names],
+                    method=(method, methods[method]),
                     published=str(r.published) if r.published else "–",
                     ours=ours_text(r, digits),
                     difference="–" if r.difference is None else signed(r.difference, digits),
                     iqm=f"{value} [{low}, {high}]" if len(r.values) > 1 else value,
-                    strip=strip(r, common_axis(some)),
+                    strip=strip(r, axis),
                     beats=results.beats_baseline(r),
                 )
             )
     return rows
+
+
+def _order(texts: Iterable[str]) -> dict[str, int]:
+    """The place of each among what a table has, in the paper's order."""
+    return {text: place for place, text in enumerate(dict.fromkeys(texts))}
 
 
 def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock:

@@ -25,6 +25,8 @@ BETA_COLOURS = {
     0.75: ROLLIN,
     0.9: "#db2777",
 }
+SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
+"""For β that have no colour of their own, and for the ablation."""
 INK, GRID, PAPER = "#374151", "#e5e7eb", "#ffffff"
 THEME = {
     INK: "ink",
@@ -33,6 +35,7 @@ THEME = {
     SCRATCH: "scratch",
     BASELINE: "baseline",
     ROLLIN: "rollin",
+    **{colour: f"spare-{number}" for number, colour in enumerate(SPARE, 1)},
 }
 """Colours that a page may replace, as its CSS variables `--plot-…`: a dark one needs others."""
 RC: dict[Any, Any] = {

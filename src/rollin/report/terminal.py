@@ -1,8 +1,9 @@
-"""Results in the terminal: published | ours, laid out as in the paper."""
+"""Results in the terminal: published over ours, laid out as in the paper."""
 
 from rich.table import Table
 from rich.text import Text
 
+from rollin.paper.cells import Reading
 from rollin.report.grids import Grid, Place, grids
 from rollin.report.results import TableResults
 from rollin.report.words import percent
@@ -14,24 +15,24 @@ def terminal_tables(results: TableResults) -> list[Table]:
 
 
 def _table(grid: Grid, results: TableResults) -> Table:
-    title = f"{grid.title}: published | ours"
+    title = f"{grid.title}: published over ours"
     if grid.published_at:
         title += f" ({percent(results.scale)} of the paper's {grid.published_at})"
-    shown = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    shown = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("")
-    for column in grid.columns:
-        shown.add_column(column.removeprefix("ROLLIN "), justify="right")
-    digits = min(2, results.digits(grid.reading))
+    for column in grid.columns:  # what does not fit folds the names of rows, never a number
+        name = column.removeprefix("ROLLIN ").replace(" = ", "=")
+        shown.add_column(name, justify="right", no_wrap=True)
+    digits = results.digits(grid.reading)
     for name, places in grid.rows:
-        shown.add_row(name, *(_place(place, digits) for place in places))
+        shown.add_row(name, *(_place(place, grid.reading, digits) for place in places))
     return shown
 
 
-def _place(place: Place | None, digits: int) -> Text:
+def _place(place: Place | None, reading: Reading, digits: int) -> Text:
     if place is None:
         return Text("–")
-    known = place.cell.published
-    published = known.get(place.result.reading) if place.result else None
-    left = f"{published.mean:.{digits}f}" if published else "–"
-    right = f"{place.result.summary.mean:.{digits}f}" if place.result else "–"
-    return Text.assemble(f"{left}|", (right, "bold magenta" if place.beats else ""))
+    known = place.cell.published.get(reading)
+    above = f"{known.mean:.{digits}f}" if known else "–"
+    below = f"{place.result.summary.mean:.{digits}f}" if place.result else "–"
+    return Text.assemble(f"{above}\n", (below, "bold magenta" if place.beats else ""))
