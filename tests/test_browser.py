@@ -10,7 +10,8 @@ import pytest
 from rollin.paper.tables import find_table
 from rollin.report.collect import collect
 from rollin.report.page import make_report
-from tests.made_runs import deep_run, tabular_run
+from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
+from tests.made_runs import deep_run, sac_run, tabular_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -27,6 +28,10 @@ def page_file(tmp_path_factory) -> Path:
             tabular_run(place, one.spec(seed), (i * 5 + seed * 3) % 17, i / 7)
     for i, one in enumerate(find_table("velocity-summary").cells[:6]):
         deep_run(out / "robots" / one.name, one.spec(0, 0.01), [] if i % 3 == 0 else [500 * i])
+    for gamma in (0.8, 0.75):
+        config = TabularConfig(gamma=gamma, steps=1000)
+        tabular_run(out / "mine" / str(gamma), RunSpec("four-rooms", config), int(10 * gamma))
+    sac_run(out / "sac", RunSpec("Hopper-v5", SACRunConfig(steps=20_000)), 12.5)
     make_report(collect([out]), out / "report.html")
     return out / "report.html"
 
@@ -91,7 +96,44 @@ def test_tables_sort_by_click_and_by_key(opened) -> None:
     assert heading.get_attribute("aria-sort") == "none"
     method, _ = column(table, "method")
     method.get_by_role("button").click()
-    assert column(table, "method")[1][0] == "baseline"
+    methods = list(dict.fromkeys(column(table, "method")[1]))
+    betas = [f"ROLLIN β = {beta}" for beta in ("0.1", "0.2", "0.3", "0.5", "0.75", "0.9")]
+    assert methods == ["baseline", *betas]
+
+
+def test_what_is_empty_comes_last_whichever_way_a_table_is_sorted(opened) -> None:
+    """Plain SAC has no κ. Numbers within words count, and figures sort by their steps."""
+    table = opened.get_by_role("region", name="Other runs").locator("table.sortable")
+    heading, before = column(table, "κ")
+    assert 0 < before.count("–") < len(before)
+    for reverse in (False, True):
+        heading.get_by_role("button").click()
+        _, found = column(table, "κ")
+        known = [text for text in found if text != "–"]
+        assert found[len(known) :] == ["–"] * before.count("–")
+        assert [number(t) for t in known] == sorted(map(number, known), reverse=reverse)
+    heading, _ = column(table, "options")
+    heading.get_by_role("button").click()
+    _, options = column(table, "options")
+    assert [o for o in options if "gamma" in o] == ["gamma 0.75", "gamma 0.8"]
+    readings = opened.locator("table.sortable").nth(1)
+    heading, before = column(readings, "figure")
+    heading.get_by_role("button").click()
+    _, figures = column(readings, "figure")
+    assert list(dict.fromkeys(figures)) == list(dict.fromkeys(before))
+    assert "κ at 5k steps" in figures[0]
+
+
+def test_headings_are_large_enough_to_hit(opened) -> None:
+    for button in opened.locator("th button").all():
+        assert button.bounding_box()["height"] >= 24
+
+
+def test_a_key_that_is_off_stays_legible(opened) -> None:
+    key = opened.locator(".key").first
+    key.click()
+    assert key.evaluate("e => getComputedStyle(e).opacity") == "1"
+    assert "line-through" in key.evaluate("e => getComputedStyle(e).textDecoration")
 
 
 def shown(block: Any, label: str) -> list[int]:
@@ -159,6 +201,8 @@ def test_a_phone_scrolls_tables_not_the_page(opened) -> None:
     before = first.bounding_box()["x"]
     card.evaluate("e => { e.scrollLeft = 200; }")
     assert first.bounding_box()["x"] == before  # it sticks
+    tall = opened.locator(".tall").first
+    assert tall.evaluate("e => e.scrollHeight <= e.clientHeight + 1")  # no trap for a thumb
     for svg in opened.locator(".panel svg").all():
         box = svg.bounding_box()
         assert box["x"] + box["width"] <= 390
@@ -188,8 +232,19 @@ def test_dark_rooms_get_a_dark_page_with_legible_plots(opened, dark) -> None:
     assert plate == 255  # maps stay on white
 
 
-def test_print_shows_whole_tables(opened) -> None:
-    opened.emulate_media(media="print")
+@pytest.mark.parametrize(
+    "opened", [{"viewport": {"width": 718, "height": 1000}, "color_scheme": "dark"}], indirect=True
+)
+def test_print_shows_whole_tables_in_black_on_white(opened) -> None:
+    opened.emulate_media(media="print")  # 718 px: A4 without its margins
     card = opened.locator(".tall").first
     assert card.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
+    assert card.evaluate("e => e.getBoundingClientRect().top + e.scrollHeight > 1000")
     assert not opened.locator("nav").is_visible()
+    for table in opened.locator("table:visible").all():
+        box = table.bounding_box()
+        assert box["x"] + box["width"] <= 718
+    assert luminance(opened, "body", "background-color") == 255
+    assert luminance(opened, "body", "color") == 0
+    assert luminance(opened, ".panel svg text", "fill") < 100
+    assert opened.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"

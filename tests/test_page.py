@@ -14,7 +14,7 @@ from rollin.report import style
 from rollin.report.collect import collect
 from rollin.report.grids import grids
 from rollin.report.page import make_report
-from rollin.report.results import TableResults, results_of
+from rollin.report.results import TableResults
 from rollin.runs.spec import RunSpec
 from tests.made_runs import deep_run, robots, rooms, sac_run, tabular_run
 

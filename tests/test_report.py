@@ -385,6 +385,34 @@ def test_csv_has_a_row_for_each_cell_and_reading(results) -> None:
     assert (first["difference"], first["values"]) == ("-0.0435", "0.75 0.875")
 
 
+def test_csv_leaves_the_spread_of_one_seed_empty(tmp_path) -> None:
+    results = only(collect([rooms(tmp_path, {0.75: [12]})]))
+    first = next(csv.DictReader(table_csv(results).splitlines()))
+    assert (first["mean"], first["iqm"]) == ("0.75", "0.75")
+    assert [first[name] for name in ("error", "iqm_low", "iqm_high")] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"), [("four-rooms", 7), ("antmaze-go-explore", 6), ("velocity-return", 5)]
+)
+def test_a_narrow_terminal_shows_every_number(tmp_path, table: str, columns: int) -> None:
+    for i, one in enumerate(find_table(table).cells):
+        if one.task == "four-rooms":
+            tabular_run(tmp_path / one.name, one.spec(0), i % 17, 10 + i / 7)
+        else:
+            deep_run(tmp_path / one.name, one.spec(0, 0.001), [100] * (i % 2), gain=1.0 + i)
+    results = only(collect([tmp_path]), table)
+    console = Console(width=80, file=io.StringIO(), record=True)
+    for shown in terminal_tables(results):
+        console.print(shown)
+    text = console.export_text()
+    assert len(grids(results)[0].columns) == columns
+    assert "…" not in text
+    for r in results.results:
+        digits = results.digits(r.reading)
+        assert re.search(rf"(^| ){re.escape(f'{r.summary.mean:.{digits}f}')}( |$)", text, re.M)
+
+
 def test_the_terminal_shows_published_and_ours(results) -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
     for table in terminal_tables(results):

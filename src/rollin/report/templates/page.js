@@ -1,5 +1,15 @@
 "use strict";
 
+// Words by their letters, and by the numbers in them as such: 0.75 comes before 0.8.
+function compareWords(a, b) {
+  const [one, two] = [a, b].map((text) => text.split(/(\d+(?:\.\d+)?)/));
+  for (let i = 0; i < Math.min(one.length, two.length); i += 1) {
+    const order = i % 2 ? Number(one[i]) - Number(two[i]) : one[i].localeCompare(two[i], "en");
+    if (order) return order;
+  }
+  return one.length - two.length;
+}
+
 // Sorting: empty values stay at the end, equal ones in the order they had.
 function sortBy(header) {
   const table = header.closest("table");
@@ -10,11 +20,10 @@ function sortBy(header) {
     const cell = row.cells[column];
     return [(cell.dataset.value ?? cell.textContent).trim(), row];
   });
-  const compare = new Intl.Collator("en", { numeric: true }).compare;
   keyed.sort(([a], [b]) => {
     if (a === "" || b === "") return (a === "") - (b === "");
     const [x, y] = [Number(a), Number(b)];
-    const order = Number.isNaN(x) || Number.isNaN(y) ? compare(a, b) : x - y;
+    const order = Number.isNaN(x) || Number.isNaN(y) ? compareWords(a, b) : x - y;
     return direction * order;
   });
   body.append(...keyed.map(([, row]) => row));
