@@ -181,7 +181,7 @@ def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
         capsys, "reproduce", "four-rooms", "--seeds", 1, "--steps", 10, "--jobs", 2, "--out", out
     )
     assert code == 0
-    assert "κ at 10 steps: published | ours" in text
+    assert "κ at 10 steps: published over ours" in text
     assert len(list(out.rglob("result.json"))) == 28
     page = (out / "report.html").read_text()
     assert "0.562 ± 0.000" in page

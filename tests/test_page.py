@@ -14,8 +14,9 @@ from rollin.report import style
 from rollin.report.collect import collect
 from rollin.report.grids import grids
 from rollin.report.page import make_report
+from rollin.report.records import RunRecord
 from rollin.report.results import TableResults
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
 from tests.made_runs import deep_run, robots, rooms, sac_run, tabular_run
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,7 @@ class Tables(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs) -> None:
-        known = dict(attrs)
+        known: dict[str, str] = {name: value or "" for name, value in attrs}
         self._label = known.get("aria-label", self._label) if tag == "div" else self._label
         if tag == "tr":
             self.found.setdefault(self._label, []).append([])
@@ -142,8 +143,6 @@ def test_one_seed_has_no_error_in_the_terminal(tmp_path, capsys) -> None:
 
 def small_difference(reading: Reading, one: float, two: float) -> TableResults:
     """A baseline and a ROLLIN whose means are these."""
-    from rollin.report.records import RunRecord
-
     table = find_table("velocity-return")
     cells = [c for c in table.cells if c.labels["env"] == "hopper"][:2]
     runs = {}
@@ -178,8 +177,7 @@ def test_no_table_publishes_more_digits_than_it_shows() -> None:
 
 
 def test_other_runs_are_called_by_one_name(tmp_path) -> None:
-    spec = RunSpec("four-rooms", type(find_table("four-rooms").cells[0].config)(gamma=0.9))
-    tabular_run(tmp_path / "mine", spec, 8)
+    tabular_run(tmp_path / "mine", RunSpec("four-rooms", TabularConfig(gamma=0.9)), 8)
     page = page_of(tmp_path)
     html = (tmp_path / "r.html").read_text()
     assert '<a href="#runs">Runs</a>' in html
@@ -198,15 +196,9 @@ def test_other_runs_are_called_by_one_name(tmp_path) -> None:
 
 def test_columns_are_those_of_any_engine_there(tmp_path) -> None:
     robots(tmp_path / "a", {"baseline": []}, seeds=1)
-    sac_run(tmp_path / "b", RunSpec("Hopper-v5", sac_config()), 1.0)
+    sac_run(tmp_path / "b", RunSpec("Hopper-v5", SACRunConfig(seed=3)), 1.0)
     page = page_of(tmp_path)
     assert [cell[0][0] for cell in page.found["Other runs"][0]][4:] == ["return"]
-
-
-def sac_config():
-    from rollin.runs.spec import SACRunConfig
-
-    return SACRunConfig(seed=3)
 
 
 def test_only_long_tables_scroll_within_the_page(tmp_path) -> None:

@@ -30,6 +30,7 @@ from rollin.report.panels import panels
 from rollin.report.records import TabularRecord
 from rollin.report.results import TableResults, results_of
 from rollin.report.runs_csv import read_runs_csv, runs_csv
+from rollin.report.statistics import improvement_interval
 from rollin.report.strips import common_axis, strip
 from rollin.report.terminal import terminal_tables
 from rollin.report.words import percent, signed, steps_text
@@ -243,6 +244,15 @@ def test_several_betas_are_compared_together_and_one_by_one(tmp_path) -> None:
     assert [i.chance for i in found] == [0.4375, 0.875, 0.0]
 
 
+def test_all_betas_share_their_baseline(tmp_path) -> None:
+    ks = {0.0: [3, 5, 7, 9, 11], 0.1: [4, 6, 8, 10, 2], 0.75: [5, 4, 8, 9, 12]}
+    results = only(collect([rooms(tmp_path, ks)]))
+    found = improvements(results, results.table.readings[0])[0]
+    base, *rolled = ks.values()
+    assert found.interval == improvement_interval(rolled, [base] * 2, shared=[0, 0])
+    assert found.interval != improvement_interval(rolled, [base] * 2)
+
+
 def test_scales_are_told_apart_and_readings_move_with_them(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.75: [4]}, scale=0.1)
     rooms(tmp_path, {0.0: [13], 0.75: [16]})
@@ -402,15 +412,16 @@ def test_a_narrow_terminal_shows_every_number(tmp_path, table: str, columns: int
         else:
             deep_run(tmp_path / one.name, one.spec(0, 0.001), [100] * (i % 2), gain=1.0 + i)
     results = only(collect([tmp_path]), table)
-    console = Console(width=80, file=io.StringIO(), record=True)
-    for shown in terminal_tables(results):
-        console.print(shown)
-    text = console.export_text()
     assert len(grids(results)[0].columns) == columns
-    assert "…" not in text
-    for r in results.results:
-        digits = results.digits(r.reading)
-        assert re.search(rf"(^| ){re.escape(f'{r.summary.mean:.{digits}f}')}( |$)", text, re.M)
+    for width in (80, 64):
+        console = Console(width=width, file=io.StringIO(), record=True)
+        for shown in terminal_tables(results):
+            console.print(shown)
+        text = console.export_text()
+        assert "…" not in text
+        for r in results.results:
+            number = re.escape(f"{r.summary.mean:.{results.digits(r.reading)}f}")
+            assert re.search(rf"(^| ){number}( |$)", text, re.M)
 
 
 def test_the_terminal_shows_published_and_ours(results) -> None:
