@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from benchmarks import robots, robots_page, umaze, umaze_page
+from benchmarks import cost, robots, robots_page, umaze, umaze_page
 
 from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, cells
 from rollin.report.collect import collect
@@ -271,3 +271,36 @@ def test_the_costs_of_the_robots_steps_are_the_measured_ones() -> None:
         cells = (f"{float(row[name]):.0f}" for name in ("bare", "step", "more", "allowed"))
         assert f"| {row['task']} | {' | '.join(cells)} |" in page
         assert float(row["more"]) <= float(row["allowed"])
+
+
+# ------------------------------------------------------------------ what the paper costs
+
+
+def test_the_cost_pages_tables_follow_from_the_measured_rates() -> None:
+    page = (ROOT / "docs" / "results" / "cost.md").read_text()
+    assert cost.tables() in page
+    assert cost.schedule_table() in page
+
+
+def test_the_schedule_loses_and_repeats_nothing_and_costs_little() -> None:
+    with (ROOT / "results" / "cost" / "schedule.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["slots"]) for row in rows] == [2, 64, 6400]
+    for row in rows:
+        assert int(row["runs"]) == 10_000
+        assert int(row["run_twice"]) == int(row["forgotten"]) == 0
+        assert int(row["finished"]) + int(row["failed_for_good"]) == 10_000
+        assert float(row["overhead"]) < 0.01
+
+
+def test_the_whole_papers_cost_by_hand() -> None:
+    speed = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 200.0, "hopper": 200.0,
+             "humanoid": 100.0, "ant": 200.0}  # fmt: skip
+    found = cost.work(speed)
+    assert found["four rooms"] == cost.Work(280, 280 * 10 / 3600, 10 / 3600)
+    assert found["ant maze"] == cost.Work(1440, 1440 * 30_000 / 3600, 30_000 / 3600)
+    # three robots at 200 steps a second and one at 100; six cells of eight seeds each
+    assert found["velocities"].core_hours == 48 * (3 * 5000 + 10_000) / 3600
+    maze = [found["ant maze"]]
+    assert cost.wall_hours(maze, 64) == 12_000 / 64
+    assert cost.wall_hours(maze, 6400) == 30_000 / 3600  # the longest run
