@@ -82,7 +82,7 @@ def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys)
     assert short(tmp_path, "--seeds", "2") == 2
     said = capsys.readouterr()
     assert said.out.count("finished ") == 2  # the others go on
-    assert f"1 run directories were passed over, the first being {broken}" in said.err
+    assert f"Run directories that were passed over: 1, the first {broken}" in said.err
     assert "config.json is not valid JSON" in said.err
     assert (broken / "config.json").read_text() == '{"engine": '  # nothing was lost
     assert str(broken) in (tmp_path / "report.html").read_text()

@@ -69,6 +69,7 @@ def _problem(
     if plan.broken:
         job, why = plan.broken[0]
         parts.append(
-            f"{len(plan.broken)} run directories were passed over, the first being {job.out}: {why}"
+            f"Run directories that were passed over: {len(plan.broken)}, the first {job.out}: "
+            f"{why}"
         )
     return " ".join(parts) or None

@@ -179,7 +179,7 @@ def warnings(table: Table, options: ReproduceOptions, scale: float) -> list[str]
         )
     seeds = options.seeds or table.seeds
     if seeds != table.seeds:
-        notes.append(f"{seeds} seeds of each cell; the paper has {table.seeds}.")
+        notes.append(f"seeds of each cell: {seeds}; the paper has {table.seeds}.")
     return notes
 
 

@@ -313,6 +313,7 @@ def _import_ray() -> Any:
         import ray
     except ImportError as error:
         raise RollinError(
-            "--backend ray needs Ray: install the extra with `pip install rollin[ray]`."
+            "--backend ray needs Ray, which the extra rollin[ray] installs: "
+            "`pip install -e '.[ray]'` in the project's directory."
         ) from error
     return ray
