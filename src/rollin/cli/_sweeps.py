@@ -69,7 +69,6 @@ def _problem(
     if plan.broken:
         job, why = plan.broken[0]
         parts.append(
-            f"Run directories that were passed over: {len(plan.broken)}, the first {job.out}: "
-            f"{why}"
+            f"Run directories that were passed over: {len(plan.broken)}, the first {job.out}: {why}"
         )
     return " ".join(parts) or None

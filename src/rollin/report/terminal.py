@@ -1,5 +1,6 @@
 """Results in the terminal: published over ours, laid out as in the paper."""
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -9,16 +10,16 @@ from rollin.report.results import TableResults
 from rollin.report.words import percent
 
 
-def terminal_tables(results: TableResults) -> list[Table]:
+def terminal_tables(results: TableResults) -> list[Group]:
     """One table for each reading; purple where our ROLLIN is above our baseline."""
     return [_table(grid, results) for grid in grids(results)]
 
 
-def _table(grid: Grid, results: TableResults) -> Table:
+def _table(grid: Grid, results: TableResults) -> Group:
     title = f"{grid.title}: published over ours"
     if grid.published_at:
         title += f" ({percent(results.scale)} of the paper's {grid.published_at})"
-    shown = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("")
     for column in grid.columns:  # what does not fit folds the names of rows, never a number
         name = column.removeprefix("ROLLIN ").replace(" = ", "=")
@@ -26,7 +27,7 @@ def _table(grid: Grid, results: TableResults) -> Table:
     digits = results.digits(grid.reading)
     for name, places in grid.rows:
         shown.add_row(name, *(_place(place, grid.reading, digits) for place in places))
-    return shown
+    return Group(Text(title, style="italic"), shown)  # a table's own title is as narrow as it
 
 
 def _place(place: Place | None, reading: Reading, digits: int) -> Text:
