@@ -21,13 +21,11 @@ from rollin.paper import antmaze, four_rooms, velocity
 from rollin.paper.cells import Cell
 from rollin.paper.cost import core_seconds, sample_specs
 from rollin.runs.memory import cores
-from rollin.runs.rates import measure_side_by_side
+from rollin.runs.rates import measure_side_by_side, processor
 from rollin.runs.versions import versions
 from rollin.sac.config import SACConfig
 from rollin.sac.network import Layout
 from rollin.streams import Streams
-
-from .machine import processor
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "cost"
@@ -121,7 +119,7 @@ def wall_hours(parts: list[Work], places: int) -> float:
 
 
 def gpu_hours(cells: list[Cell], seeds: int) -> float:
-    """Of one GPU that takes all seeds of a cell at once, while a core each steps their robots."""
+    """Of one GPU that takes all seeds of a cell at once; a core each steps their robots between."""
     with (ROOT / "results" / "robots" / "steps.csv").open(newline="") as file:
         stepping = {row["task"]: float(row["step"]) * 1e-6 for row in csv.DictReader(file)}
     flop = read_rates(1, "update_mflop")

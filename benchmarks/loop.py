@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import rollin
-from benchmarks.machine import processor
 from rollin.deep.agents import RollinState
 from rollin.envs.point_umaze import PointUmaze
+from rollin.runs.rates import processor
 
 SIZES = {"small": ((32, 32), 64, 40_000), "large": ((256, 256), 256, 4_000)}
 WARMUP = 1000

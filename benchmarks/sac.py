@@ -26,9 +26,9 @@ from typing import IO, Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.machine import processor
 from benchmarks.peers.sac.case import Case
 from rollin.report.style import BASELINE, ROLLIN, styled, to_png
+from rollin.runs.rates import processor
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "results" / "sac"

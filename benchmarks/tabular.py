@@ -25,11 +25,11 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from benchmarks.machine import processor  # noqa: E402
 from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
 from rollin.curriculum import SuccessRate  # noqa: E402
+from rollin.runs.rates import processor  # noqa: E402
 from rollin.runs.store import versions  # noqa: E402
 from rollin.tabular import kernels, soft  # noqa: E402
 from rollin.tabular.four_rooms import four_rooms  # noqa: E402

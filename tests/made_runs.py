@@ -108,7 +108,8 @@ def sac_run(path: Path, spec: RunSpec[Any], total: float) -> Path:
 def write_sweep(out: Path, table: str, runs: dict[str, RunSpec[Any]], scale: float = 1.0) -> None:
     """The description of a sweep."""
     planned = {name: spec.hash for name, spec in runs.items()}
-    described = {"table": table, "scale": scale, "command": COMMAND, "versions": versions()}
+    described = {"family": "made-up", "scale": scale, "tables": [table],
+                 "commands": [COMMAND], "versions": versions()}  # fmt: skip
     write_json(out / "sweep.json", {**described, "runs": planned})
 
 

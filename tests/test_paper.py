@@ -1,5 +1,6 @@
 """The catalogue of the paper: complete, consistent, and chosen from by labels."""
 
+import json
 import math
 from collections import Counter
 from dataclasses import replace
@@ -8,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollin.envs.registry import TASKS
+from rollin.envs.registry import TASKS, make_contextual
 from rollin.errors import RollinError
-from rollin.paper.cells import Cell, Reading, scaled
+from rollin.paper.cells import DELTAS, Cell, Reading, scaled
 from rollin.paper.choose import choose
 from rollin.paper.cost import core_seconds, sample_specs
 from rollin.paper.tables import all_cells, find_table, tables
+from rollin.runs.files import read_json
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig, rollin_config
 
 CELLS = all_cells()
@@ -137,7 +139,7 @@ def test_a_scale_must_be_positive(scale) -> None:
 
 def test_a_scale_that_leaves_nothing_to_train_on_is_refused() -> None:
     (cell,) = choose(CELLS, "env=hopper,beta=0.1")
-    with pytest.raises(RollinError, match=r"Give a --scale of at least 0\.0003"):
+    with pytest.raises(RollinError, match=r"Give a --scale of at least 0\.00028"):
         cell.spec(0, 0.0001)
 
 
@@ -161,6 +163,14 @@ def test_what_does_not_make_another_condition_is_overlooked() -> None:
     assert cell.scale_of(RunSpec("hopper", replace(own, delta=0.2))) is None
     assert cell.scale_of(RunSpec("walker", own)) is None
     assert cell.scale_of(RunSpec("hopper", TabularConfig())) is None
+
+
+@pytest.mark.parametrize("task", DELTAS)
+def test_a_tasks_own_step_is_the_environments(task) -> None:
+    env = make_contextual(task)
+    assert env.curriculum is not None
+    assert env.curriculum.delta == pytest.approx(DELTAS[task])
+    env.close()
 
 
 # ------------------------------------------------------------------ choosing
@@ -231,5 +241,9 @@ def test_speed_is_measured_with_real_runs_and_kept(tmp_path, monkeypatch) -> Non
     rates.rates(some, 3)
     rates.rates(some, 2, anew=True)
     assert len(measured) == 6
-    (tmp_path / "rollin" / "rates.json").write_text("{")
-    assert rates.rates(some, 2)["hopper"] == 7.0
+    path = tmp_path / "rollin" / "rates.json"
+    (key, *_) = read_json(path)
+    for damaged in ("{", "[]", "{}", json.dumps({key: []}), json.dumps({key: {"hopper": "fast"}}),
+                    json.dumps({key: {"hopper": 0}})):  # fmt: skip
+        path.write_text(damaged)
+        assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}

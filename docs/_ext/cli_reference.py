@@ -5,7 +5,6 @@ its arguments into, and for the defaults of that task; names, types, defaults an
 the fields make the text.
 """
 
-import os
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,6 +19,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 from rollin.cli import main
+from rollin.runs.memory import cores
 
 PLACEHOLDERS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
@@ -107,7 +107,7 @@ def _placeholder(hint: Any) -> str:
 
 def _shown(name: str, value: Any) -> str:
     """A default as it would be typed; nothing where the text says what happens without."""
-    if name == "jobs" and value == os.cpu_count():
+    if name == "jobs" and value == cores():
         return "number of cores"  # not that of the machine which builds the site
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -42,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(DemoOptions, arguments, "demo")
     at_least(1, "--seeds", options.seeds)
     at_least(1, "--jobs", options.jobs)
+    at_least(1, "--steps", options.steps)
     console = make_console()
     console.print(
         "Four rooms: 17 goals on a path through two doors, 5 real and 100 dummy actions.\n"

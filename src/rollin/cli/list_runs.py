@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         quiet = ("finished", "waiting", "interrupted")
         rows = {name: row for name, row in rows.items() if row[0] not in quiet}
         console.print(f"{len(found) - len(rows)} more runs are finished or wait: --all shows them.")
-    console.print(run_table(rows, console.width, states=True))
+    if rows:
+        console.print(run_table(rows, console.width, states=True))
     return 0
 
 
@@ -56,7 +57,7 @@ def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
     """A run's state in words, and its last status if that can be shown."""
     try:
         return _describe(run, run.status())
-    except (RollinError, TypeError, ValueError) as error:
+    except (RollinError, TypeError, ValueError, OverflowError) as error:
         return f"broken: {error}", {}
 
 
@@ -83,7 +84,8 @@ def _alive(status: dict[str, Any]) -> bool:
     """Whether the process of a running run is there; on another machine, whether it speaks."""
     if status.get("host", socket.gethostname()) != socket.gethostname():
         return time.time() - float(status.get("updated", 0)) < SILENT_SECONDS
-    return is_alive(int(status.get("pid", 0)))
+    pid = int(status.get("pid", 0))
+    return pid > 0 and is_alive(pid)
 
 
 # ------------------------------------------------------------------ the sweep as a whole
@@ -98,8 +100,10 @@ def _sweep_lines(
         sweep = read_json(path)
         planned = [path.parent / name for name in sweep["runs"]]
         tables, scale = ", ".join(sweep["tables"]), float(sweep["scale"])
-    except (RollinError, KeyError, TypeError, ValueError) as error:
-        return [f"{where}: {path.name} cannot be read ({error})"]
+    except KeyError as error:
+        return [f"{where}: {path.name} cannot be read: it lacks {error}"]
+    except (RollinError, TypeError, ValueError) as error:
+        return [f"{where}: {path.name} cannot be read: {error}"]
     length = "" if scale == 1 else f" at {scale:g} of the paper's length"
     return [f"{where}: {tables}{length}", overview_of(planned, found).summary]
 

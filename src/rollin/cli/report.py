@@ -37,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.table is not None:
         find_table(options.table)
     out = options.out or options.directories[0] / "report.html"
+    if out.suffix != ".html":
+        raise RollinError(f"--out must end in .html, got {out}.")
     collection = collect(list(options.directories))
     console = make_console()
     try:

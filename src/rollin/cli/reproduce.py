@@ -56,7 +56,8 @@ class ReproduceOptions:
     backend: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: a Ray cluster (needs the extra rollin[ray])."""
     address: str | None = None
-    """Of a running Ray cluster: auto, or host:port; one is started on this machine if not given."""
+    """Of a running Ray cluster: auto, or host:port; RAY_ADDRESS if not given, or else one is
+    started on this machine."""
     storage: Literal["auto", "shared", "fetch"] = "auto"
     """Where runs on a cluster write: into --out, if all machines see it (shared), or where they
     run, from where their files are fetched (fetch); auto: each finds out."""
@@ -100,6 +101,10 @@ def check(options: ReproduceOptions) -> None:
         positive("--scale", options.scale)
     if options.scale is not None and options.steps is not None:
         raise RollinError("--scale and --steps both say how long a run is: give one of them.")
+    if options.measure and not options.list:
+        raise RollinError("--measure belongs to --list.")
+    if options.list and (options.table is not None or options.cells is not None):
+        raise RollinError("--list shows all tables: leave out the table and --cells.")
     if options.backend == "local":
         for name in ("address", "storage", "gpus"):
             if getattr(options, name) != getattr(ReproduceOptions, name):

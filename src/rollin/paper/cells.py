@@ -105,7 +105,7 @@ def scaled(config: Any, scale: float) -> Any:
         if steps <= batch:
             raise RollinError(
                 f"{steps:,} steps are too few to train on: learning begins after a batch of "
-                f"{batch} of them. Give a --scale of at least {(batch + 1) / config.steps:.1g}."
+                f"{batch} of them. Give a --scale of at least {1.1 * batch / config.steps:.2g}."
             )
         warmup = max(batch, round(scale * config.algorithm.warmup))
         lengths["algorithm"] = replace(config.algorithm, warmup=warmup)

@@ -53,10 +53,9 @@ def improvements(results: TableResults, reading: Reading) -> list[Improvement]:
     by_beta: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_beta.setdefault(method_text(pair[0].cell.labels), []).append(pair)
-    found = [_improvement(results, reading, "ROLLIN, all β", pairs)]
-    if len(by_beta) == 1:
-        return [_improvement(results, reading, next(iter(by_beta)), pairs)]
-    return found + [_improvement(results, reading, name, some) for name, some in by_beta.items()]
+    if len(by_beta) > 1:
+        by_beta = {"ROLLIN, all β": pairs, **by_beta}
+    return [_improvement(results, reading, name, some) for name, some in by_beta.items()]
 
 
 def _improvement(

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from rollin.curriculum import Curriculum
 from rollin.envs.umaze import PATH, draw_maze
+from rollin.paper.cells import DELTAS
 from rollin.tabular.four_rooms import GRID, REWARDS, four_rooms, path
 from rollin.tabular.grid import COLLECT, MOVES, Cell, Grid
 from rollin.tabular.mdp import Array
@@ -74,11 +75,12 @@ def reward_maps() -> Figure:
     return figure
 
 
-def goal_path(delta: float = 1 / 24) -> Figure:
+def goal_path() -> Figure:
     """The paper's figure of the U-maze from above, with the goals ω(κ) at every Δ."""
     figure = Figure(figsize=(4.4, 4.4))
     ax = figure.subplots()
     draw_maze(ax, PATH[-1], [])
+    delta = DELTAS["antmaze-umaze"]
     goals = Curriculum.along(PATH, delta, 0.0).contexts
     ax.scatter(*goals.T, c=np.linspace(0.3, 1, len(goals)), cmap="Purples", vmin=0, vmax=1, s=26,
                edgecolors="#4c1d95", linewidths=0.6, zorder=4)  # fmt: skip

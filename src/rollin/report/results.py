@@ -1,4 +1,4 @@
-"""Runs beside the paper: which cell each belongs to, what its seeds gave, what was published."""
+"""Runs beside the paper, cell by cell: what their seeds gave, and what was published."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

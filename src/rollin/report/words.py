@@ -23,8 +23,7 @@ def figure_text(figure: str) -> str:
 
 def trace_text(name: str) -> str:
     """A curve's name for people."""
-    known = {"kappa": "κ", "x_velocity": "x-velocity (m/s)"}
-    return known.get(name, name.replace("_", " "))
+    return FIGURES.get(name if name == "kappa" else f"{name}_mean_last", name.replace("_", " "))
 
 
 def method_text(labels: Mapping[str, str]) -> str:

@@ -140,6 +140,7 @@ class RayExecutor:
         ready, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)
         if not ready:
             ready, _ = self._ray.wait(awaited, num_returns=1, timeout=0 if reports else seconds)
+        ready = set(ready)
         for running in list(self._running):
             if running.news in ready or running.result in ready:
                 reports += self._hear(running, ended=running.result in ready)
@@ -287,7 +288,7 @@ def _probe(address: str) -> None:
 
 def _silent(address: str, why: str) -> RollinError:
     return RollinError(
-        f"The Ray cluster at --address {address} does not answer ({why}): is its head node "
+        f"The Ray cluster at the address {address} does not answer ({why}): is its head node "
         "running (`ray start --head`), and can it be reached from here?"
     )
 

@@ -34,17 +34,19 @@ def rates(
 ) -> dict[str, float]:
     """Steps a second of one run of each task, with `workers` of them side by side."""
     path = _cache_directory() / CACHE
-    key = f"rollin {__version__}, {_processor()}, {workers} side by side"
+    key = f"rollin {__version__}, {processor()}, {workers} side by side"
     kept: dict[str, Any] = {}
     with suppress(RollinError):  # no cache, or a damaged one
         kept = read_json(path)
-    found = {} if anew else {t: float(r) for t, r in kept.get(key, {}).items() if t in specs}
+    known = kept.get(key)
+    known = known if isinstance(known, dict) and not anew else {}
+    found = {t: r for t, r in known.items() if t in specs and isinstance(r, float) and r > 0}
     missing = {task: spec for task, spec in specs.items() if task not in found}
     if missing:
         found |= measure_side_by_side(missing, workers, on_task)
         with suppress(RollinError, OSError):  # a home that cannot be written: measured each time
             make_directory(path.parent)
-            write_json(path, {**kept, key: {**kept.get(key, {}), **found}})
+            write_json(path, {**kept, key: {**known, **found}})
     return found
 
 
@@ -85,9 +87,15 @@ def _cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollin"
 
 
-def _processor() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def processor() -> str:
+    """The CPU's name, with family and model where the name says little."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    known: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        known.setdefault(name.strip(), value.strip())
+    family, model = known.get("cpu family", "?"), known.get("model", "?")
+    return f"{known.get('model name', platform.machine())} (family {family}, model {model})"

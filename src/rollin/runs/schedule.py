@@ -125,7 +125,8 @@ def run_jobs(
                 on_report(Report("started", job, {}))
             for report in executor.wait(POLL):
                 taken = queue.take(report, clock())
-                _note(taken)
+                if report.kind != "busy":  # another process writes there
+                    _note(taken)
                 on_report(taken)
     finally:
         for report in executor.stop():
