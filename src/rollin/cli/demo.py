@@ -11,10 +11,10 @@ from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.paper.four_rooms import STEPS, cell
 from rollin.report.collect import collect
-from rollin.report.grids import ours_text
 from rollin.report.page import make_report
 from rollin.report.results import TableResults
 from rollin.report.statistics import outcomes
+from rollin.report.words import summary_text
 from rollin.runs.jobs import Job
 from rollin.runs.local import LocalExecutor
 from rollin.runs.memory import cores
@@ -80,7 +80,7 @@ def tell(results: TableResults, console: Console) -> None:
         name = "baseline" if cell_.is_baseline else "ROLLIN  "
         reached = outcomes(int(run.figures["k"]) for run in runs)
         console.print(
-            f"{name}  κ = {ours_text(progress, 3)}   last context per seed (of 16): {reached}   "
-            f"return {total.summary.mean:.3f}",
+            f"{name}  κ = {summary_text(progress.summary, 3)}   last context per seed (of 16): "
+            f"{reached}   return {total.summary.mean:.3f}",
             soft_wrap=True,
         )

@@ -14,6 +14,7 @@ from rollin.checks import at_least, positive
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sweeps import run_sweep
 from rollin.errors import RollinError
+from rollin.paper.cells import differing
 from rollin.paper.choose import choose
 from rollin.paper.cost import core_seconds, sample_specs
 from rollin.paper.tables import Table, find_table, tables
@@ -122,9 +123,7 @@ def jobs_of(table: Table, options: ReproduceOptions, out: Path, scale: float) ->
 
     A job is called by the labels in which the cells differ.
     """
-    varying = [
-        name for name in table.cells[0].labels if len({c.labels.get(name) for c in table.cells}) > 1
-    ]
+    varying = differing(table.cells)
     return [
         Job(
             " ".join([*(f"{name}={cell.labels[name]}" for name in varying), f"seed={seed}"]),

@@ -1,7 +1,7 @@
 """A condition of the paper: what is run, how it is called, and what was published of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from rollin.paper.published import Published
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
 
 ROWS = 10  # of metrics.csv that even a short run has
+METHOD = ("method", "beta")  # labels of what is compared; all others make a setting
 FREE = ("seed", "steps", "learner", "threads", "log_every", "eval_episodes", "keep_replay")
 """Options that do not make another condition."""
 DELTAS = {"antmaze-umaze": 1 / 24, "walker": 0.1, "hopper": 0.1, "humanoid": 0.1, "ant": 0.1}
@@ -39,6 +40,11 @@ class Cell:
     def name(self) -> str:
         """Its labels in one word, which is the name of its directory, too."""
         return ",".join(f"{name}={value}" for name, value in self.labels.items()).replace("/", "-")
+
+    @property
+    def setting(self) -> dict[str, str]:
+        """The labels that it shares with what it is compared with."""
+        return {name: value for name, value in self.labels.items() if name not in METHOD}
 
     @property
     def rolls_in(self) -> bool:
@@ -86,6 +92,12 @@ class Cell:
         sac = replace(plain.sac, threads=1)
         delta = DELTAS[self.task] if plain.delta is None else plain.delta
         return replace(plain, algorithm=options, sac=sac, delta=round(delta, 12))
+
+
+def differing(cells: Sequence[Cell]) -> list[str]:
+    """Names of the labels in which cells differ."""
+    names = dict.fromkeys(name for cell in cells for name in cell.labels)
+    return [name for name in names if len({cell.labels.get(name) for cell in cells}) > 1]
 
 
 def scaled(config: Any, scale: float) -> Any:

@@ -48,12 +48,7 @@ class Table:
 
     def baseline(self, cell: Cell) -> Cell | None:
         """What a cell is compared with: the baseline that shares its other labels."""
-        theirs = _setting(cell)
-        return next((c for c in self.cells if c.is_baseline and _setting(c) == theirs), None)
-
-
-def _setting(cell: Cell) -> dict[str, str]:
-    return {name: value for name, value in cell.labels.items() if name not in ("method", "beta")}
+        return next((c for c in self.cells if c.is_baseline and c.setting == cell.setting), None)
 
 
 def _curves(name: str, printed: str, title: str, cells: Iterable[Cell], seeds: int) -> Table:

@@ -7,6 +7,7 @@ from typing import Any
 from rollin.paper.cells import FREE
 from rollin.report.records import RunRecord
 from rollin.report.statistics import summarise
+from rollin.report.words import summary_text
 
 SHOWN = {
     "κ": ("kappa",),
@@ -44,8 +45,7 @@ class Condition:
             values = [r.figure(name, r.steps) for r in self.records]
             known = [value for value in values if value is not None]
             if known:
-                mean, error, n = summarise(known)
-                return f"{mean:.3f} ± {error:.3f}" if n > 1 else f"{mean:.3f}"
+                return summary_text(summarise(known), 3)
         return NONE
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rollin.paper.cells import Reading
 from rollin.report.results import CellResult, TableResults, is_above
 from rollin.report.statistics import Interval, exact_test, improvement_interval
-from rollin.report.words import label_text, method_text, setting_names
+from rollin.report.words import label_text, method_text
 
 NEAR = 0.05  # of κ
 LAST = 1 - 1e-9  # κ of the last context
@@ -98,7 +98,7 @@ def arrivals(results: TableResults, reading: Reading) -> list[Arrivals]:
         n, base_n = len(rolled.values), len(base.values)
         if reached or base_reached:
             labels = rolled.cell.labels
-            setting = label_text(labels, setting_names(labels))
+            setting = label_text(labels, rolled.cell.setting)
             p = exact_test(reached, n, base_reached, base_n)
             found.append(
                 Arrivals(setting, method_text(labels), reached, n, base_reached, base_n, p)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rollin.paper.cells import Cell, Reading
 from rollin.report.results import CellResult, TableResults, is_above
-from rollin.report.words import label_text, reading_text, signed, steps_text
+from rollin.report.words import label_text, reading_text, signed, steps_text, summary_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _row(
                 cell,
                 result,
                 published=str(published) if published else "–",
-                ours=ours_text(result, digits) if result else "–",
+                ours=summary_text(result.summary, digits) if result else "–",
                 difference="–" if difference is None else signed(difference, digits),
                 beats=result is not None and results.beats_baseline(result),
                 published_beats=results.published_beats(cell, reading),
@@ -101,9 +101,3 @@ def _row(
             )
         )
     return places
-
-
-def ours_text(result: CellResult, digits: int) -> str:
-    """Mean ± standard error; one seed has none."""
-    mean, error, n = result.summary
-    return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if n > 1 else "")

@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.paper.cells import Cell
+from rollin.paper.cells import Cell, differing
 from rollin.report.conditions import conditions
 from rollin.report.learning import LearningCurve, lines_of, looks_of, one_per_seed, set_axes
 from rollin.report.lines import Line, draw_lines
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
 from rollin.report.results import TableResults
 from rollin.report.style import BASELINE, SCRATCH, SPARE, beta_colour
-from rollin.report.words import TRACES, label_text, method_text, setting_names, trace_text
+from rollin.report.words import TRACES, label_text, method_text, trace_text
 
 FEW = 3  # lines of a panel that leave room for those of the seeds
 COLUMNS = 2
@@ -77,9 +77,9 @@ def panels(results: TableResults) -> dict[str, list[Panel]]:
 def _names(results: TableResults) -> list[str]:
     """Labels that a panel is called by: those that lay out the table, and those that differ."""
     cells = list(results.runs)
-    names = setting_names(cells[0].labels)
-    differ = [n for n in names if len({cell.labels.get(n) for cell in cells}) > 1]
-    return [n for n in names if n in differ or n in results.table.rows] or names
+    names = list(cells[0].setting)
+    shown = (*differing(cells), *results.table.rows)
+    return [name for name in names if name in shown] or names
 
 
 def _panel(results: TableResults, title: str, name: str, lines: list[Line]) -> Panel:

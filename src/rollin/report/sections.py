@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from rollin.paper.cells import METHOD, differing
 from rollin.report.exports import file_name
 from rollin.report.findings import Arrivals, Improvement, agreement, arrivals, improvements
-from rollin.report.grids import Grid, grids, ours_text
+from rollin.report.grids import Grid, grids
 from rollin.report.panels import Panel, panels
 from rollin.report.results import CellResult, TableResults
 from rollin.report.strips import common_axis, strip
@@ -16,8 +17,8 @@ from rollin.report.words import (
     method_text,
     percent,
     reading_text,
-    setting_names,
     signed,
+    summary_text,
     trace_text,
 )
 
@@ -116,9 +117,7 @@ def section(results: TableResults) -> Section:
 
 def _label_names(results: TableResults) -> list[str]:
     """Labels in which the settings differ."""
-    cells = list(results.runs)
-    names = dict.fromkeys(name for cell in cells for name in setting_names(cell.labels))
-    return [n for n in names if len({cell.labels.get(n) for cell in cells}) > 1]
+    return [name for name in differing(list(results.runs)) if name not in METHOD]
 
 
 def _rows(results: TableResults, names: Sequence[str]) -> list[Row]:
@@ -142,7 +141,7 @@ def _rows(results: TableResults, names: Sequence[str]) -> list[Row]:
                     [(word := labels.get(name, ""), orders[name][word]) for name in names],
                     method=(method, methods[method]),
                     published=str(r.published) if r.published else "–",
-                    ours=ours_text(r, digits),
+                    ours=summary_text(r.summary, digits),
                     difference="–" if r.difference is None else signed(r.difference, digits),
                     iqm=f"{value} [{low}, {high}]" if len(r.values) > 1 else value,
                     strip=strip(r, axis),

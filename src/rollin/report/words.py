@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from rollin.paper.cells import Reading
+from rollin.report.statistics import Summary
 
 FIGURES = {
     "kappa": "κ",
@@ -46,11 +47,6 @@ def label_text(labels: Mapping[str, str], names: Iterable[str]) -> str:
     return ", ".join(words)
 
 
-def setting_names(labels: Mapping[str, str]) -> list[str]:
-    """The labels that a method shares with what it is compared with."""
-    return [name for name in labels if name not in ("method", "beta")]
-
-
 def steps_text(step: int) -> str:
     """A number of steps in short: 3M, 500k, 2,400."""
     if step >= 1_000_000 and step % 100_000 == 0:
@@ -61,6 +57,12 @@ def steps_text(step: int) -> str:
 def reading_text(reading: Reading, scale: float = 1.0) -> str:
     """A figure and where it is read; of shortened runs, their own step."""
     return f"{figure_text(reading.figure)} at {steps_text(round(reading.step * scale))} steps"
+
+
+def summary_text(summary: Summary, digits: int) -> str:
+    """Mean ± standard error; one seed has none."""
+    mean, error, n = summary
+    return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if n > 1 else "")
 
 
 def percent(scale: float) -> str:
