@@ -23,7 +23,7 @@ from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.handle import ContextEnv
 from rollin.envs.registry import TASKS, make_contextual
 from rollin.errors import RollinError
-from rollin.report.learning import LearningCurve
+from rollin.report.learning_curve import LearningCurve
 from rollin.runs import driver
 from rollin.runs.checkpoint import read_checkpoint
 from rollin.runs.figures import figures_at

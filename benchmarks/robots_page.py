@@ -16,7 +16,8 @@ from benchmarks.robots import CELL, KEY, RESULTS, conditions, key_of, spec_of
 from rollin.curriculum import polyline
 from rollin.envs.umaze import PATH, draw_maze
 from rollin.paper.robots import published_for
-from rollin.report.learning import LearningCurve, learning_figure, method_of
+from rollin.report.learning import learning_figure
+from rollin.report.learning_curve import LearningCurve, method_of
 from rollin.report.style import styled, to_png
 from rollin.runs.spec import RollinConfig, RunSpec
 

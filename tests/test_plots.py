@@ -10,7 +10,8 @@ from rollin.cli.train import parse_options
 from rollin.envs.registry import TASKS
 from rollin.paper import antmaze, velocity
 from rollin.paper.robots import published_for
-from rollin.report.learning import LearningCurve, learning_figure, looks_of
+from rollin.report.learning import learning_figure, looks_of
+from rollin.report.learning_curve import LearningCurve
 from rollin.runs.driver import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec, rollin_config

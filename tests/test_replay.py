@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollin import RollinError
+from rollin.sac.ages import geometric_ages, uniform_ages
 from rollin.sac.relabel import relabel
-from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout, geometric_ages, uniform_ages
+from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout
 from rollin.sac.selection import Selection
 from rollin.streams import Streams, pack_generator
 

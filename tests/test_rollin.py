@@ -14,14 +14,13 @@ from rollin.curriculum import Progress
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
+from rollin.tabular.learner import Learner, StepInfo
 from rollin.tabular.mdp import ContextualMDP, Task
 from rollin.tabular.policy_gradient import (
     BatchSPG,
     ExactPG,
-    Learner,
     NaturalPG,
     RandomHorizonSPG,
-    StepInfo,
     constant_schedule,
 )
 from rollin.tabular.rollin import RollinState, measure_sub_optimality, rollin

@@ -52,6 +52,11 @@ class Cell:
         return self.labels["method"] == "rollin"
 
     @property
+    def walks(self) -> bool:
+        """Whether it walks the curriculum; from scratch it stands at κ = 1 by definition."""
+        return self.labels["method"] != "scratch"
+
+    @property
     def is_baseline(self) -> bool:
         """Whether it is the curriculum without roll-in."""
         return self.labels["method"] == "baseline"

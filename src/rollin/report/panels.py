@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from rollin.paper.cells import Cell, differing
 from rollin.report.conditions import conditions
-from rollin.report.learning import LearningCurve, lines_of, looks_of, one_per_seed, set_axes
+from rollin.report.learning import lines_of, looks_of, set_axes
+from rollin.report.learning_curve import LearningCurve, one_per_seed
 from rollin.report.lines import Line, draw_lines
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
 from rollin.report.results import TableResults
@@ -90,8 +91,8 @@ def _panel(results: TableResults, title: str, name: str, lines: list[Line]) -> P
 def _lines(results: TableResults, name: str, cells: Sequence[Cell]) -> list[Line]:
     lines = []
     for cell in cells:
-        if name == "kappa" and cell.labels["method"] == "scratch":
-            continue  # it stands at the last context by definition
+        if name == "kappa" and not cell.walks:
+            continue
         traces = [t for run in results.runs[cell] if (t := run.trace(name)) is not None]
         known = {r.step: p for r, p in cell.published.items() if TRACES.get(r.figure) == name}
         if traces:

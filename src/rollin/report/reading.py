@@ -16,7 +16,7 @@ from rollin.report.checks import (
     objects,
     whole,
 )
-from rollin.report.learning import LearningCurve
+from rollin.report.learning_curve import LearningCurve
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
 from rollin.report.runs_csv import FIGURES
 from rollin.runs.files import read_json

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rollin.curriculum import Progress
-from rollin.report.learning import LearningCurve, measures_of, read_episodes
+from rollin.report.learning_curve import LearningCurve, measures_of, read_episodes
 from rollin.report.lines import Trace
 from rollin.runs.figures import figures_at
 from rollin.runs.spec import RunSpec, TabularConfig

@@ -50,9 +50,9 @@ def is_above(ours: float, other: float, digits: int) -> bool:
     return round(ours, digits) > round(other, digits)
 
 
-def stands_by_definition(cell: Cell, reading: Reading) -> bool:
-    """Whether nothing is to be read: training from scratch has κ = 1 always."""
-    return reading.figure == "kappa" and cell.labels["method"] == "scratch"
+def has_figure(cell: Cell, reading: Reading) -> bool:
+    """Whether there is anything to be read."""
+    return cell.walks or reading.figure != "kappa"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class TableResults:
         return [result for result in found if result is not None]
 
     def _read(self, cell: Cell, reading: Reading) -> CellResult | None:
-        if stands_by_definition(cell, reading):
+        if not has_figure(cell, reading):
             return None
         runs = self.runs.get(cell, [])
         step = round(reading.step * self.scale)
@@ -156,7 +156,7 @@ class TableResults:
                 step = round(reading.step * self.scale)
                 told = result.seeds if result else ()
                 silent = [r.seed for r in runs if r.steps >= step and r.seed not in told]
-                if silent and not stands_by_definition(cell, reading):
+                if silent and has_figure(cell, reading):
                     name = label_text(cell.labels, cell.labels)
                     who = f"seed {', '.join(map(str, silent))} of {name}"
                     notes.setdefault(who, []).append(reading_text(reading, self.scale))

@@ -16,14 +16,13 @@ from rollin.runs.store import RunDirectory
 from rollin.runs.tasks import mdp_of
 from rollin.runs.versions import versions
 from rollin.tabular import soft
+from rollin.tabular.learner import Learner, StepInfo
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import (
     BatchSPG,
     ExactPG,
-    Learner,
     NaturalPG,
     RandomHorizonSPG,
-    StepInfo,
     constant_schedule,
     two_phase_schedule,
 )

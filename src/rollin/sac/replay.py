@@ -15,18 +15,17 @@ from typing import Any, BinaryIO
 import numpy as np
 from numba import njit
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rollin.checks import at_least
 from rollin.errors import RollinError, reason
+from rollin.sac.ages import Rows, draw_ages
 from rollin.sac.network import Float
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file
 WAITING_ROWS = 4096  # rows that wait in memory at the most before they go to the file
 BOX = 1 + 1e-6  # actions lie in [-1, 1], up to rounding
-
-Rows = NDArray[np.int64]
 
 _NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
 
@@ -328,35 +327,6 @@ class Replay:
         slots = numbers % self.capacity
         ends = numbers[self.rows[slots, self._flag] != GOES_ON]
         self._left[slots] = ends[np.searchsorted(ends, numbers)] - numbers
-
-
-def draw_ages(size: int, held: int, generator: Generator, p: float | None) -> Rows:
-    """Ages of `size` of the rows held: uniform, or geometric with parameter p."""
-    if held == 0:
-        raise RollinError("The replay is empty: append transitions before a batch is drawn.")
-    if size > held:
-        raise RollinError(
-            f"The replay holds {held} transitions, fewer than a batch of {size}: collect more "
-            "before the first update, or choose a smaller batch."
-        )
-    if p is None:
-        return uniform_ages(size, held, generator)
-    return geometric_ages(size, held, p, generator)
-
-
-def uniform_ages(size: int, held: int, generator: Generator) -> Rows:
-    """Ages of rows, each equally likely; age 0 is the newest."""
-    return generator.integers(0, held, size)
-
-
-def geometric_ages(size: int, held: int, p: float, generator: Generator) -> Rows:
-    """Ages with P(age = a) ∝ p (1 - p)^a for a < held, by inversion of the truncated law."""
-    if not 0 < p < 1:
-        raise RollinError(f"p of geometric sampling must lie in (0, 1), got {p}.")
-    decay = np.log1p(-p)
-    inside = -np.expm1(held * decay)  # P(age < held) before truncation
-    ages = np.floor(np.log1p(-generator.random(size) * inside) / decay)
-    return np.minimum(ages, held - 1).astype(np.int64)
 
 
 def _checksum(file: BinaryIO, size: int) -> int:

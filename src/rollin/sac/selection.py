@@ -9,7 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from rollin.errors import RollinError
-from rollin.sac.replay import Replay, Rows, draw_ages
+from rollin.sac.ages import Rows, draw_ages
+from rollin.sac.replay import Replay
 
 
 class Selection:

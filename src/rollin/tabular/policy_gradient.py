@@ -9,81 +9,19 @@ hands it a task and a start distribution and keeps θ: that is ROLLIN's warm sta
     NaturalPG         the exact natural gradient, the paper's future work
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.checks import at_least, check_alpha, positive
+from rollin.checks import at_least, positive
 from rollin.errors import RollinError
 from rollin.tabular import kernels, soft
+from rollin.tabular.learner import Learner, StepInfo
 from rollin.tabular.mdp import Array, ContextualMDP, Task
 from rollin.tabular.start import Start, StartSampler
 from rollin.tabular.tables import Dynamics, Seed, Stream
-
-
-@dataclass(frozen=True)
-class StepInfo:
-    """What one gradient step reports.
-
-    success: share of the batch's trajectories that succeeded, before the update (BatchSPG);
-        exact probability of success after it (the others).
-    trajectories: how many were started; 0 for exact gradients.
-    env_steps: environment steps spent, roll-in included; rollin_steps: those of the roll-in.
-    """
-
-    success: float
-    trajectories: int = 0
-    env_steps: int = 0
-    rollin_steps: int = 0
-
-
-class Learner(ABC):
-    """Softmax parameters θ (S, A) and a way to improve them on the current task."""
-
-    task: Task
-    start: Start
-
-    def __init__(
-        self, mdp: ContextualMDP, alpha: float, horizon: int, theta: NDArray[Any] | None
-    ) -> None:
-        self.mdp = mdp
-        self.alpha = check_alpha(alpha)
-        self.horizon = at_least(1, "horizon", horizon)
-        shape = (mdp.n_states, mdp.n_actions)
-        self.theta: NDArray[Any] = np.zeros(shape) if theta is None else np.array(theta, np.float64)
-        if self.theta.shape != shape or not np.isfinite(self.theta).all():
-            raise RollinError(
-                f"theta must be finite and have shape {shape}, got {self.theta.shape}."
-            )
-
-    @property
-    def log_pi(self) -> Array:
-        """log π_θ, (S, A) float64."""
-        return soft.log_softmax(self.theta)
-
-    def begin(self, task: Task, start: Start) -> None:
-        """Go on from the current θ on another task or start distribution."""
-        self.task, self.start = task, start
-
-    @abstractmethod
-    def step(self) -> StepInfo:
-        """One gradient step."""
-
-    def success(self) -> float:
-        """Exact probability of success within the horizon from the current start distribution."""
-        return soft.success_probability(self.task, self.log_pi, self.start.mu, self.horizon)
-
-    def get_state(self) -> dict[str, Any]:
-        """Parameters and whatever else a step changes; the task and the start are the caller's."""
-        return {"theta": self.theta.copy()}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave, after `begin`."""
-        self.theta[:] = state["theta"]
 
 
 class ExactPG(Learner):

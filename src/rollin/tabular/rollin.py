@@ -11,8 +11,8 @@ from rollin.advance import AdvanceRule
 from rollin.checks import check_beta
 from rollin.curriculum import Progress
 from rollin.tabular import soft
+from rollin.tabular.learner import Learner, StepInfo
 from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.policy_gradient import Learner, StepInfo
 from rollin.tabular.start import Start, roll_in
 
 

@@ -9,8 +9,9 @@ from rollin.advance import SuccessRate
 from rollin.checks import at_least
 from rollin.curriculum import Progress
 from rollin.tabular import soft
+from rollin.tabular.learner import Learner
 from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.policy_gradient import BatchSPG, Learner
+from rollin.tabular.policy_gradient import BatchSPG
 from rollin.tabular.rollin import RollinState, rollin
 
 
