@@ -1,0 +1,1 @@
+"""What numbers say: enumeration and statistics, handed all that they read."""
