@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from rollin.analysis.sheet import Findings
 from rollin.checks import at_least, positive
 from rollin.cli._common import make_console, parse, typed_command
+from rollin.cli._sheets import show_findings
 from rollin.cli._sweeps import run_sweep
 from rollin.errors import RollinError
 from rollin.paper.cells import differing
@@ -34,6 +36,18 @@ from rollin.runs.sweep import Sweep
 from rollin.sac.learner import LearnerName
 
 PICTURES_OF: dict[str, Callable[[], Figure]] = {"reward-maps": reward_maps, "goal-path": goal_path}
+
+
+def _paper_numbers() -> Findings:
+    from rollin.paper.numbers import numbers  # loads the robots, which the other tables do not need
+
+    return numbers()
+
+
+COMPUTED: dict[str, Callable[[], Findings]] = {"paper-numbers": _paper_numbers}
+"""What is computed from the paper alone, without a run."""
+WIDE = 140  # columns of tables where the output is not a terminal
+RUN_OPTIONS = ("cells", "seeds", "scale", "steps", "jobs")
 
 
 @dataclass(frozen=True)
@@ -87,8 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.table is None:
         raise RollinError("Which table? rollin reproduce --list shows their names.")
     table = find_table(options.table)
-    if table.kind == "picture":
-        return draw(table, options.out)
+    if not table.cells:
+        return without_runs(table, options)
     if options.cells is not None:
         table = table.only(choose(table.cells, options.cells))
     return reproduce(table, options, typed_command("reproduce", arguments))
@@ -198,18 +212,29 @@ def executor_of(options: ReproduceOptions, out: Path, command: str) -> Callable[
     )
 
 
-def draw(table: Table, out: Path | None) -> int:
+def without_runs(table: Table, options: ReproduceOptions) -> int:
+    """A picture, or what is computed from the paper alone."""
+    for name in RUN_OPTIONS:
+        if getattr(options, name) is not None:
+            raise RollinError(f"{table.name} needs no runs: leave out --{name}.")
+    directory = options.out or Path("runs") / table.name
+    console = make_console(WIDE)
+    if table.kind == "picture":
+        draw(table, directory, console)
+    else:
+        show_findings(COMPUTED[table.name](), directory, console)
+    return 0
+
+
+def draw(table: Table, directory: Path, console: Console) -> None:
     """A figure that needs no runs, as PNG and SVG."""
-    directory = out or Path("runs") / table.name
     make_directory(directory)
-    console = make_console()
     with styled():
         figure = PICTURES_OF[table.name]()
         for suffix in PICTURES:
             path = directory / f"{table.name}{suffix}"
             save_picture(path, figure)
             console.print(f"Picture: {path}", soft_wrap=True)
-    return 0
 
 
 # ------------------------------------------------------------------ what there is, and its cost
@@ -217,7 +242,7 @@ def draw(table: Table, out: Path | None) -> int:
 
 def show_list(options: ReproduceOptions) -> int:
     """All tables and figures with their runs and hours."""
-    console = make_console(140)
+    console = make_console(WIDE)
     workers = options.jobs or cores()
     speed = rates(
         sample_specs(),

@@ -10,7 +10,7 @@ from rollin.errors import RollinError
 from rollin.paper import antmaze, four_rooms, velocity
 from rollin.paper.cells import Cell, Reading
 
-Kind = Literal["table", "curves", "picture"]
+Kind = Literal["table", "curves", "picture", "computed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,8 @@ class Table:
     """A table or figure: its cells, and what is read from each.
 
     rows, columns: labels that lay it out, one grid for each reading; seeds: of the paper.
-    A figure of curves has the cells whose runs it shows; a picture has none.
+    A figure of curves has the cells whose runs it shows; a picture, and what is computed from the
+    paper alone, have none.
     """
 
     name: str
@@ -144,7 +145,12 @@ def tables() -> dict[str, Table]:
         Table("reward-maps", "Figure 2", "Four rooms: the two rewards and the goals", "picture"),
         Table("goal-path", "Figure 3", "Ant maze: the path of goals", "picture"),
     ]
-    return {table.name: table for table in [*_four_rooms(), *_antmaze(), *_velocity(), *drawn]}
+    computed = [
+        Table("paper-numbers", "Tables 1–13", "What the printed numbers say of their seeds",
+              "computed"),
+    ]  # fmt: skip
+    found = [*_four_rooms(), *_antmaze(), *_velocity(), *drawn, *computed]
+    return {table.name: table for table in found}
 
 
 def find_table(name: str) -> Table:
