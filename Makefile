@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 SITE := build/docs
 
-.PHONY: demo test browser lint format docs bench bench-sac clean
+# runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
+EVIDENCE ?= ../rollin-evidence
+EVIDENCE_COMMIT := HEAD
+
+.PHONY: demo test browser lint format docs pages bench bench-sac evidence evidence-collect clean
 
 demo: $(VENV)/core
 	$(BIN)/rollin demo
@@ -26,12 +30,36 @@ docs: $(VENV)/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky docs $(SITE)
 	@echo "Documentation: $(abspath $(SITE))/index.html"
 
+# tables of the documentation, from the records in results
+pages: $(VENV)/dev
+	$(BIN)/python -m docs.pages
+
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
 	$(BIN)/python -m benchmarks.envs
 
 bench-sac: $(VENV)/dev $(PEERS)/ready
 	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python
+
+# starts in the background at the lowest priority, or goes on where it stopped; one at a time
+evidence: $(EVIDENCE)/.venv/core
+	@cd $(EVIDENCE) && if pgrep -f "studies.robots run --out $$PWD/" >/dev/null; then \
+		echo "Evidence: already running, see $$PWD/robots.log"; \
+	else \
+		setsid nohup nice -n 19 .venv/bin/python -m studies.robots run --out "$$PWD/runs/robots" \
+			--results "$(CURDIR)/results/robots" >>robots.log 2>&1 </dev/null & \
+		echo "Evidence: runs in $(abspath $(EVIDENCE))/runs/robots, log in $(abspath $(EVIDENCE))/robots.log"; \
+	fi
+
+evidence-collect: $(VENV)/core
+	$(BIN)/python -m studies.robots collect --out $(EVIDENCE)/runs/robots
+	$(BIN)/python -m studies.robots_page
+	$(BIN)/python -m docs.pages
+
+$(EVIDENCE)/.venv/core:
+	test -d $(EVIDENCE)/.git || git clone --quiet --no-checkout . $(EVIDENCE)
+	git -C $(EVIDENCE) checkout --quiet $(EVIDENCE_COMMIT)
+	$(MAKE) -C $(EVIDENCE) $(VENV)/core
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

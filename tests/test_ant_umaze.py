@@ -169,10 +169,23 @@ def test_lying_on_its_back_does_not_end_an_episode(env):
 
 def test_the_path_is_24_metres_in_steps_of_one(env):
     walked = env.curriculum
-    assert walked.K == 24
+    assert walked.K == 23
     assert walked.threshold(7) == 200
-    assert np.array_equal(walked.contexts[[0, 8, 16, 24]], [[0, 0], [8, 0], [8, 8], [0, 8]])
+    assert np.array_equal(walked.contexts[[0, 7, 15, 23]], [[1, 0], [8, 0], [8, 8], [0, 8]])
     assert np.allclose(np.linalg.norm(np.diff(walked.contexts, axis=0), axis=1), 1.0)
+    assert np.array_equal(env.printed.contexts[1:], walked.contexts)
+    assert np.array_equal(env.printed.contexts[0], [0, 0])
+
+
+@pytest.mark.parametrize(("parts", "behind", "place"), [(24, 8, 9.0), (18, 6, 28 / 3), (12, 4, 10)])
+def test_the_first_goal_behind_the_corner_is_where_the_papers_rows_wait(env, parts, behind, place):
+    """Published plateaus .36, .35 and .37 – .40 are 4/11, 6/17 and 8/23: k of 1/Δ - 1."""
+    walked = env.curriculum.changed(delta=1 / parts)
+    assert len(walked.contexts) == parts
+    metres = 24 * np.array(walked.positions)
+    assert (metres > 8 + 1e-9).argmax() == behind
+    assert metres[behind] == pytest.approx(place)
+    assert walked.kappas[behind] == behind / (parts - 1)
 
 
 def test_the_goal_is_shown_where_it_is(env):

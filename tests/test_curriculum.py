@@ -38,10 +38,11 @@ def test_a_polyline_is_walked_at_constant_speed_through_its_corners(corners, siz
 
 @given(st.floats(0.02, 1), st.floats(0, 0.95))
 def test_steps_are_delta_apart_and_end_at_one(delta, start):
-    kappas = Curriculum.along(lambda kappa: [kappa], delta, 1.0, start=start).kappas
-    gaps = np.diff(kappas)
-    assert kappas[0] == pytest.approx(start, abs=1e-12)
-    assert kappas[-1] == 1
+    made = Curriculum.along(lambda position: [position], delta, 1.0, start=start)
+    gaps = np.diff(made.positions)
+    assert made.positions[0] == pytest.approx(start, abs=1e-12)
+    assert made.positions[-1] == 1
+    assert made.kappas == tuple(k / made.K for k in range(made.K + 1))
     np.testing.assert_allclose(gaps[:-1], delta)
     assert 0 < gaps[-1] <= delta * (1 + 1e-6)
 
@@ -57,7 +58,7 @@ def test_a_curriculum_can_be_changed():
     curriculum = Curriculum.along(U, 1 / 12, 80.0)
     finer = curriculum.changed(delta=1 / 24, start=1 / 24)
     assert finer.K == 23
-    assert finer.kappas[0] == pytest.approx(1 / 24)
+    assert finer.positions[0] == pytest.approx(1 / 24)
     other = curriculum.changed(rule=SuccessRate(0.8), episodes=5)
     assert other.threshold(3) == 0.8
     assert other.episodes == 5
@@ -66,8 +67,31 @@ def test_a_curriculum_can_be_changed():
 
 def test_a_changed_start_keeps_the_step():
     short = Curriculum.along(U, 0.25, 1.0, start=0.9)
-    assert short.kappas == (0.9, 1.0)
+    assert short.positions == (0.9, 1.0)
+    assert short.kappas == (0.0, 1.0)
     assert short.changed(start=0.0).kappas == (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def test_a_start_of_one_step_follows_the_step():
+    """1/Δ contexts at Δ, 2Δ, …, 1, as the paper's maze has them, whatever Δ is."""
+    maze = Curriculum.along(U, 1 / 24, 200.0, start="delta")
+    for parts in (24, 18, 12):
+        walked = maze.changed(delta=1 / parts)
+        assert walked.positions == pytest.approx(np.arange(1, parts + 1) / parts)
+        assert walked.kappas == pytest.approx(np.arange(parts) / (parts - 1))
+    assert maze.changed(start=0.0).positions[0] == 0
+    assert maze.changed(start=0.0).changed(delta=0.5).positions == (0.0, 0.5, 1.0)
+
+
+@given(st.integers(2, 30), st.integers(0, 29))
+def test_readings_of_kappa_and_of_the_thresholds_argument(parts, k):
+    """By hand: position (k + 1)/N, index k/(N - 1), steps k/N."""
+    k %= parts
+    made = Curriculum.along([[0], [1]], 1 / parts, lambda x: x, start="delta")
+    assert made.threshold(k) == made.kappas[k] == k / (parts - 1)
+    printed = made.changed(kappa="position", threshold_at="position")
+    assert printed.kappas[k] == printed.threshold(k) == pytest.approx((k + 1) / parts)
+    assert made.changed(threshold_at="steps").threshold(k) == pytest.approx(k / parts, abs=1e-11)
 
 
 def test_thresholds_may_rise_with_kappa():
@@ -85,12 +109,15 @@ def test_thresholds_may_rise_with_kappa():
         (lambda: Curriculum.listed([[1.0], [1.0, 2.0]], 1.0), "real vectors of one length"),
         (lambda: Curriculum.listed([[1.0], [math.nan]], 1.0), "must be finite numbers"),
         (lambda: Curriculum.along(U, 0.0, 1.0), r"Δ must lie in \(0, 1\], got 0.0"),
-        (lambda: Curriculum.along(U, 0.1, 1.0, start=1.0), r"start at κ in \[0, 1\)"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, start=1.0), r"start at a position in \[0, 1\)"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, start=ANY("last")), r"start at .* got last"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, kappa=ANY("k")), "one of index, position, got 'k'"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, threshold_at=ANY(1)), "steps, position, got 1"),
         (lambda: Curriculum.along([[0, 0]], 0.1, 1.0), "at least two corners"),
         (lambda: Curriculum.along([[1], [1]], 0.1, 1.0), "not all the same point"),
         (lambda: ReturnThreshold(math.nan), "R must be a finite number"),
         (lambda: Curriculum.along(U, 0.5, ReturnThreshold(lambda k: 1 / k if k else math.inf)),
-         "finite number on every context, got inf at κ = 0"),
+         "finite number on every context, got inf at 0"),
         (lambda: Curriculum.listed([[0], [1]], 1.0).changed(delta=0.1), "without a path"),
         (lambda: Curriculum.listed([[0], [1]], ANY("success")), "a threshold R, .* got str"),
         (lambda: Curriculum.listed([[0], [1]], 1.0, episodes=ANY(2.5)), "a whole number, got 2.5"),

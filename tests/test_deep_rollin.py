@@ -63,7 +63,8 @@ def episodes_of(events: list[Event]) -> list[list[Event]]:
 @pytest.mark.parametrize("method", ["rollin", "fresh", "baseline", "scratch"])
 def test_who_acts_and_learns_at_each_step_is_as_in_the_pseudocode(method, updates):
     """The lines of the pseudocode, written down once more over nothing but random numbers."""
-    state = begin(method=method, updates=updates, warmup=30)
+    fill = 1 if updates == "detailed" else 2 * TINY.batch
+    state = begin(method=method, updates=updates, warmup=30, exp_fill=fill)
     events = take(state, 600)
     draws, beta, stop = Streams(0)["rollin"], 0.5, 1.0 if method == "fresh" else 1 - 0.8
     k, in_window, explored = (3 if method == "scratch" else 0), 0, 0
@@ -83,7 +84,7 @@ def test_who_acts_and_learns_at_each_step_is_as_in_the_pseudocode(method, update
             both = updates == "short"
             assert (event.k, event.actor) == (k, expected)
             assert (event.main is not None) == (learning and (both or not rollin))
-            enough = explored >= TINY.batch
+            enough = explored >= fill
             assert (event.exp is not None) == (
                 learning and (both or expected == "exp") and enough
             ), event

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from benchmarks import cost, robots, robots_page, umaze, umaze_page
+from benchmarks import cost, umaze, umaze_page
 
 from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, cells
 from rollin.report.collect import collect
@@ -231,35 +231,6 @@ def test_the_hopper_numbers_are_those_of_the_curves() -> None:
         assert len(values) == 10
         assert int(mean) == round(statistics.mean(values))
         assert int(best) == round(max(values))
-
-
-# ------------------------------------------------------------------ robots
-
-
-def test_the_page_of_the_robots_shows_the_committed_runs() -> None:
-    page = (ROOT / "docs" / "results" / "robots.md").read_text().splitlines()
-    tables = (
-        robots_page.at_step(500_000, "hopper"),
-        robots_page.by_context("hopper"),
-        robots_page.as_far_as_they_came(),
-    )
-    for rows in tables:
-        assert len(rows) >= 3
-        assert [row for row in rows if row not in page] == []
-
-
-def test_the_robots_runs_are_those_that_are_described() -> None:
-    found = robots_page.read("figures.csv")
-    described = {
-        tuple(map(str, robots.key_of(robots.spec_of(task, **options, seed=0)))): steps
-        for task, options, steps in robots.conditions()
-    }
-    assert set(found) == set(described)
-    for key, rows in found.items():
-        assert {row["spec_hash"] for row in rows} == {robots_page.spec(key).hash}
-        steps = [int(row["step"]) for row in rows]
-        assert steps == sorted(steps)
-        assert described[key] <= steps[-1] < described[key] + 2000  # to the end of an episode
 
 
 def test_the_costs_of_the_robots_steps_are_the_measured_ones() -> None:

@@ -52,7 +52,7 @@ def test_presets_are_the_papers_tables(task):
     env = make_contextual(task)
     walked = curriculum_of(env, config)
     assert walked.episodes == 10
-    assert (24 if task == "antmaze-umaze" else 9) == walked.K
+    assert (23 if task == "antmaze-umaze" else 9) == walked.K
     assert env.observation_size + env.context_size == {
         "antmaze-umaze": 31, "walker": 18, "hopper": 12, "humanoid": 349, "ant": 28
     }[task]  # fmt: skip

@@ -308,7 +308,7 @@ def test_train_evaluate_and_list_point_umaze(tmp_path, capsys):
     )
     with Image.open(video) as picture:
         assert picture.size == (320, 320)
-        assert getattr(picture, "n_frames", 1) > 10
+        assert getattr(picture, "n_frames", 1) > 5
     assert main(["evaluate", out, "--episodes", "1"]) == 0
     assert capsys.readouterr().out.count("%") == 13
     assert main(["list", str(tmp_path)]) == 0
@@ -373,7 +373,8 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
     [
         (["point-umaze", "--beta", "1"], "beta must lie in [0, 1), got 1.0"),
         (["point-umaze", "--delta", "0"], "Δ must lie in (0, 1], got 0.0"),
-        (["point-umaze", "--steps", "100"], "--steps must be more than --warmup (2000)"),
+        (["point-umaze", "--literal"], "as the paper prints it, and PointUmaze has none"),
+        (["hopper", "--literal", "--path", "[[0], [1]]"], "three ways to give a curriculum"),
         (["point-umaze", "--contexts", "[[0, 0]]", "--threshold", "1"], "at least two contexts"),
         (["point-umaze", "--contexts", "[[0, 0], [99, 0]]", "--threshold", "1"], "lies outside"),
         (["tests.envs:no_curriculum", "--contexts", "[[0], [1]]"], "give --threshold, the R"),
@@ -540,12 +541,27 @@ def test_options_shape_the_curriculum(tmp_path):
         run(spec, out)
         return read_json(out / "result.json")["curriculum"]
 
-    assert walked(start=0.5, delta=0.25)["kappas"] == [0.5, 0.75, 1.0]
-    rising = walked(threshold=10.0, threshold_slope=4.0, delta=0.5)
-    assert rising["thresholds"] == [10, 12, 14]
+    half = {"start": 0.5, "delta": 0.25}
+    assert walked(**half)["positions"] == [0.5, 0.75, 1.0]
+    assert walked(**half)["kappas"] == [0, 0.5, 1.0]
+    assert walked(**half, kappa="position")["kappas"] == [0.5, 0.75, 1.0]
+    rising = {"threshold": 10.0, "threshold_slope": 4.0, **half}
+    for argument, thresholds in (
+        (None, [10, 12, 14]), ("steps", [10, 11, 12]), ("position", [12, 13, 14])
+    ):  # fmt: skip
+        assert walked(**rising, threshold_at=argument)["thresholds"] == thresholds
     path = walked(path="[[0, 0], [5, 0]]")
     assert len(path["kappas"]) == 11  # steps of 0.1
     assert path["thresholds"] == [80] * 11  # the environment's own
+
+
+def test_a_run_of_random_steps_alone_says_so(tmp_path, capsys):
+    out = tmp_path / "a"
+    arguments = ["--steps", "400", "--horizon", "50", "--delta", "1/4", "--out", str(out)]
+    assert main(["train", "point-umaze", *arguments]) == 0
+    assert "all 400 steps were random, because --warmup is 2,000" in capsys.readouterr().err
+    assert read_json(out / "result.json")["updates_main"] == 0
+    assert len(read_json(out / "config.json")["curriculum"]["contexts"]) == 5
 
 
 def test_no_warning_while_there_is_hope(tmp_path):
@@ -557,7 +573,7 @@ def test_no_warning_while_there_is_hope(tmp_path):
     assert max(read_metrics(tmp_path / "b" / "episodes.csv")["return"]) > 5
 
 
-@pytest.mark.parametrize("changed", ["episodes", "rule", "kappas", "reward"])
+@pytest.mark.parametrize("changed", ["episodes", "rule", "positions", "reward"])
 def test_a_run_does_not_go_on_under_another_curriculum_or_reward(tmp_path, monkeypatch, changed):
     spec = RunSpec("tests.envs:Line", replace(line(600).config, threshold=None, window=None))
     run(spec, tmp_path / "a", should_stop=lambda: True)
@@ -569,7 +585,7 @@ def test_a_run_does_not_go_on_under_another_curriculum_or_reward(tmp_path, monke
         self.curriculum = {
             "episodes": replace(curriculum, episodes=2),
             "rule": replace(curriculum, rule=SuccessRate(0.999)),
-            "kappas": replace(curriculum, kappas=(0.0, 0.1, 0.2, 1.0)),
+            "positions": replace(curriculum, positions=(0.0, 0.1, 0.2, 1.0)),
             "reward": curriculum,
         }[changed]
 

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rollin import RollinError, check_env
+from rollin import Curriculum, RollinError, check_env
 from rollin.envs.handle import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import ROBOTS, Velocity
@@ -167,25 +167,37 @@ def test_a_batch_of_rewards_is_what_the_steps_gave(robot):
     assert len(set(found)) > 100
 
 
-def test_curricula_are_the_papers():
-    thresholds = {
-        "walker": (950, 5000), "hopper": (950, 5000), "humanoid": (2750, 5000), "ant": (950, 5000)
-    }  # fmt: skip
-    for robot, (first, last) in thresholds.items():
-        walked = ROBOTS[robot].curriculum
-        assert np.allclose(walked.contexts.ravel(), np.arange(1, 11) / 10, atol=0)
-        assert walked.kappas == pytest.approx(np.arange(1, 11) / 10)
-        assert walked.threshold(0) == pytest.approx(first)
-        assert walked.threshold(9) == last
-        assert walked.episodes == 10
+def curricula(robot: str) -> tuple[Curriculum, Curriculum]:
+    env = Velocity(robot)
+    assert env.curriculum is not None
+    assert env.printed is not None
+    return env.curriculum, env.printed
 
 
-def test_hopper_cannot_pass_its_last_contexts_inside_the_band():
-    """The largest return in the band lies below R at κ = 0.9 and 1: a finding, not a mistake."""
-    hopper = ROBOTS["hopper"]
-    for k, kappa in enumerate(hopper.curriculum.kappas):
-        most = 1000 * (hopper.lam * (kappa + 0.1) + hopper.high)
-        assert (most > hopper.curriculum.threshold(k)) == (kappa < 0.85)
+def test_curricula_are_those_that_the_papers_tables_allow():
+    """Ten levels, κ = k/9, and R(k/10) at index k; as printed, both are the level itself."""
+    for robot, (first, last) in {"walker": (500, 4550), "humanoid": (2500, 4750)}.items():
+        walked, printed = curricula(robot)
+        for curriculum in (walked, printed):
+            assert np.array_equal(curriculum.contexts.ravel(), [n / 10 for n in range(1, 11)])
+            assert curriculum.episodes == 10
+        assert walked.kappas == pytest.approx(np.arange(10) / 9)
+        assert printed.kappas == pytest.approx(np.arange(1, 11) / 10)
+        assert (walked.threshold(0), walked.threshold(9)) == pytest.approx((first, last))
+        assert printed.threshold(9) == 5000
+        below = [walked.threshold(k + 1) for k in range(9)]
+        assert below == pytest.approx([printed.threshold(k) for k in range(9)])
+    assert [ROBOTS["hopper"].curriculum.threshold(k) for k in (7, 8)] == pytest.approx([3650, 4100])
+    assert [ROBOTS["ant"].curriculum.threshold(k) for k in (0, 3)] == pytest.approx([500, 1850])
+
+
+def test_hopper_cannot_pass_the_last_printed_thresholds_inside_the_band():
+    """The largest return in the band lies below R(level) at 0.9 and 1, and above R(k/10) always."""
+    hopper, (walked, printed) = ROBOTS["hopper"], curricula("hopper")
+    for k, level in enumerate(walked.positions):
+        most = 1000 * (hopper.lam * (level + 0.1) + hopper.high)
+        assert (most > printed.threshold(k)) == (level < 0.85)
+        assert most > walked.threshold(k)
 
 
 @given(

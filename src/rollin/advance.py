@@ -52,7 +52,7 @@ class SuccessRate:
         """What an episode counts for."""
         return float(success)
 
-    def threshold_at(self, kappa: float) -> float:
+    def threshold_at(self, at: float) -> float:
         """The same on every context."""
         return self.threshold
 
@@ -86,8 +86,11 @@ class EpisodeRule(Protocol):
         """What an episode counts for, from its return and whether it was successful."""
         ...
 
-    def threshold_at(self, kappa: float) -> float:
-        """What the mean of the window must exceed on the context at κ."""
+    def threshold_at(self, at: float) -> float:
+        """What the mean of the window must exceed.
+
+        at: κ of the context, or what the curriculum's `threshold_at` names instead.
+        """
         ...
 
 
@@ -111,11 +114,11 @@ class ReturnThreshold:
         """An episode's return."""
         return total
 
-    def threshold_at(self, kappa: float) -> float:
+    def threshold_at(self, at: float) -> float:
         """R, or R(κ)."""
-        value = self.R(kappa) if callable(self.R) else self.R
+        value = self.R(at) if callable(self.R) else self.R
         if not isinstance(value, Real):
-            raise RollinError(f"R({kappa:g}) must be a number, got {value!r}.")
+            raise RollinError(f"R({at:g}) must be a number, got {value!r}.")
         return float(value)
 
 

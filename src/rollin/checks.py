@@ -37,6 +37,13 @@ def at_least(least: int, name: str, value: int) -> int:
     return int(value)
 
 
+def one_of(name: str, value: object, known: Iterable[str]) -> None:
+    """One of some words."""
+    words = list(known)
+    if value not in words:
+        raise RollinError(f"{name} must be one of {', '.join(words)}, got {value!r}.")
+
+
 def positive(name: str, value: float) -> float:
     """A finite number greater than 0."""
     if not (math.isfinite(value) and value > 0):

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from rollin.checks import check_beta
+from rollin.checks import at_least, check_beta, one_of
 from rollin.errors import RollinError
 
 Method = Literal["rollin", "baseline", "scratch", "fresh"]
@@ -39,6 +39,9 @@ class RollinOptions:
     """Uniformly random steps before the first update."""
     counted: Literal["all", "main"] = "all"
     """Which episodes the advance rule looks at: all, or only those that π_main acts alone."""
+    exp_fill: int = 1
+    """Transitions that D_exp must hold before π_exp learns: 1, so from the first on, as jaxrl draws
+    a batch with replacement from whatever there is."""
 
     def __post_init__(self) -> None:
         check_beta(self.beta)
@@ -48,12 +51,10 @@ class RollinOptions:
             ("sampling", ("uniform", "geometric")),
             ("counted", ("all", "main")),
         ):
-            if getattr(self, name) not in known:
-                raise RollinError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
-                )
+            one_of(name, getattr(self, name), known)
         if not (math.isfinite(self.go_explore) and self.go_explore >= 0):
             raise RollinError(f"go_explore must be 0 or more, got {self.go_explore}.")
+        at_least(1, "exp_fill", self.exp_fill)
         if not 0 < self.p < 1:
             raise RollinError(f"p must lie in (0, 1), got {self.p}.")
 

@@ -123,7 +123,7 @@ def train_rollin(state: RollinState) -> Iterator[Event]:
                 if actor == "exp":  # 31
                     D_exp.take_newest()  # 32
                 if step > options.warmup and (short or actor == "exp"):
-                    exp_info = learn(exp, D_exp)  # 33
+                    exp_info = learn(exp, D_exp, options.exp_fill)  # 33
                 episode.count(seen, actor)
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
@@ -158,10 +158,12 @@ class Updates:
         size = state.main.config.batch
         self._batch = np.empty((size, state.D.layout.batch_width), np.float32)
 
-    def __call__(self, agent: Learner, source: Replay | Selection) -> UpdateInfo | None:
-        """One update of an agent from its buffer; None while that holds less than a batch."""
+    def __call__(
+        self, agent: Learner, source: Replay | Selection, least: int = 1
+    ) -> UpdateInfo | None:
+        """One update of an agent from its buffer; None while that holds fewer rows than `least`."""
         batch, options = self._batch, self._options
-        if len(source) < len(batch):
+        if len(source) < least:
             return None
         p = options.p if options.sampling == "geometric" else None
         picked = source.draw(len(batch), agent.streams["replay"], p)

@@ -162,7 +162,9 @@ class AntUmaze(RobotEnv):
     ) -> None:
         self.ant = MazeAnt(render_mode, **picture_size(width, height))
         places = spaces.Box(LOW, HIGH, (2,), np.float64)
-        super().__init__(self.ant, horizon, places, Curriculum.along(PATH, DELTA, R))
+        # 1/Δ contexts at Δ, 2Δ, …, 1 of the path: the published κ lie on k / (1/Δ - 1) alone
+        own = Curriculum.along(PATH, DELTA, R, start="delta")
+        super().__init__(self.ant, horizon, places, own, own.changed(start=0.0))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -63,6 +63,8 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     context_space: spaces.Box
     curriculum: Curriculum | None = None
     """The curriculum to learn by when none is given."""
+    printed: Curriculum | None = None
+    """The curriculum as the paper's text has it, for --literal; only its own tasks have one."""
     measures: tuple[str, ...] = ()
     """Numbers of a step's `info` to keep the mean of, over every episode, in a run's files."""
 

@@ -113,10 +113,18 @@ class ContextEnv:
     @property
     def curriculum(self) -> Curriculum | None:
         """The env's own, if it has one."""
-        own = _attribute(self.env, "curriculum")
+        return self._named_curriculum("curriculum")
+
+    @property
+    def printed(self) -> Curriculum | None:
+        """The curriculum as the paper's text has it, if the env is one of the paper's."""
+        return self._named_curriculum("printed")
+
+    def _named_curriculum(self, name: str) -> Curriculum | None:
+        own = _attribute(self.env, name)
         if own is not None and not isinstance(own, Curriculum):
             raise RollinError(
-                f"{self.name}: its curriculum must be a rollin.Curriculum, got "
+                f"{self.name}: its {name} must be a rollin.Curriculum, got "
                 f"{type(own).__name__}: Curriculum.listed(contexts, R) makes one of a list."
             )
         return own

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,8 @@ TASKS = {
             "batch": 64,
             "gamma": 0.97,
             "initial_temperature": 0.1,
+            "head_gain": math.sqrt(2.0),  # this and the fill as its study was run with
+            "exp_fill": 64,
         },
     ),
     # Δ and R are the environments' own, all else is the paper's table, the default of a run

@@ -18,12 +18,18 @@ class RobotEnv(ContextualEnv):
     """A robot with a context beside its observation, until `horizon` steps are over."""
 
     def __init__(
-        self, robot: MujocoEnv, horizon: int, context_space: spaces.Box, curriculum: Curriculum
+        self,
+        robot: MujocoEnv,
+        horizon: int,
+        context_space: spaces.Box,
+        curriculum: Curriculum,
+        printed: Curriculum,
     ) -> None:
         self.robot = robot
         self.horizon = at_least(1, "horizon", horizon)
         self.render_mode, self.metadata = robot.render_mode, robot.metadata
-        self.context_space, self.curriculum = context_space, curriculum
+        self.context_space = context_space
+        self.curriculum, self.printed = curriculum, printed
         self.observation_space = spaces.Dict(
             observation=robot.observation_space, context=context_space
         )

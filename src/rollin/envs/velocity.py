@@ -1,8 +1,11 @@
 """walker, hopper, humanoid, ant: run at the velocity that the context asks for.
 
 The paper's four non-goal tasks. The robots move and are paid as in Gym's v3 and v4; only the reward
-for being healthy depends on the context κ: `high` while the x-velocity lies in the band
-[λκ, λ(κ + 0.1)), `low` otherwise. Ten contexts, κ = 0.1 … 1.
+for being healthy depends on the context: `high` while the x-velocity lies in the band
+[λ level, λ (level + 0.1)), `low` otherwise. Ten contexts, level = 0.1 … 1.
+
+The paper writes κ for the level, too. Its tables say that progress is κ = k / 9 and that R at index
+k is R(k / 10), one step below the level (docs/results/paper-numbers.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +26,8 @@ from rollin.envs.contextual import context_of
 from rollin.envs.robot import RobotEnv, picture_size
 from rollin.errors import RollinError
 
-BAND = 0.1  # width of the band of velocities, in κ
-FIRST = 0.1  # κ of the first context
+BAND = 0.1  # width of the band of velocities, and the step from level to level
+FIRST = 0.1  # level of the first context
 DIGITS = 6  # to which the edges of bands are rounded: what float32 keeps
 HORIZON = 1000
 SMOOTH = 50  # steps of the running mean in pictures: a gait's velocity swings
@@ -36,8 +39,8 @@ Array = NDArray[Any]
 class Robot:
     """A row of the paper's table, and the v5 class of Gymnasium that v4's physics come from.
 
-    forward: weight of the x-velocity in the reward; lam: λ, metres a second at κ = 1; R(κ) =
-    threshold + slope · κ; high, low: the healthy reward inside and outside the band; options: what
+    forward: weight of the x-velocity in the reward; lam: λ, metres a second at level 1; R(x) =
+    threshold + slope · x; high, low: the healthy reward inside and outside the band; options: what
     makes v4 of v5.
     """
 
@@ -58,9 +61,11 @@ class Robot:
 
     @property
     def curriculum(self) -> Curriculum:
-        """κ = 0.1, 0.2, …, 1 with the thresholds R(κ)."""
-        rule = ReturnThreshold(lambda kappa: self.threshold + self.slope * kappa)
-        return Curriculum.along(lambda kappa: [round(kappa, 12)], BAND, rule, start=FIRST)
+        """Levels 0.1, 0.2, …, 1 with the thresholds R(k / 10)."""
+        rule = ReturnThreshold(lambda x: self.threshold + self.slope * x)
+        return Curriculum.along(
+            lambda level: [round(level, 12)], BAND, rule, start=FIRST, threshold_at="steps"
+        )
 
 
 ROBOTS = {
@@ -87,8 +92,9 @@ ROBOTS = {
 
 
 class Velocity(RobotEnv):
-    """A robot that is to run at some x-velocity; context (κ), outcome (x-velocity, control cost).
+    """A robot that is to run at some x-velocity.
 
+    Context (level), outcome (x-velocity, control cost).
     Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
     so do we. contact_forces: whether the ant or the humanoid observes them, as v4's does if not
     given; forward: weight of the x-velocity in the reward, v4's if not given.
@@ -121,8 +127,10 @@ class Velocity(RobotEnv):
         # the camera that runs with the robot: a free one would lose sight of it
         options |= {"camera_name": "track", **picture_size(width, height)}
         made = self.constants.make(render_mode=render_mode, **options)
-        kappas = spaces.Box(0.0, 1.0, (1,), np.float64)
-        super().__init__(made, horizon, kappas, self.constants.curriculum)
+        levels = spaces.Box(0.0, 1.0, (1,), np.float64)
+        own = self.constants.curriculum
+        printed = own.changed(kappa="position", threshold_at="position")
+        super().__init__(made, horizon, levels, own, printed)
         self._band = self.band(self.context)
 
     def reset(
@@ -153,8 +161,8 @@ class Velocity(RobotEnv):
 
         Rounded, so that 3 · 0.1 is 0.3 and one band begins where the last one ends.
         """
-        kappa, lam = np.asarray(context, np.float64)[..., 0], self.constants.lam
-        return np.round(lam * kappa, DIGITS), np.round(lam * (kappa + BAND), DIGITS)
+        level, lam = np.asarray(context, np.float64)[..., 0], self.constants.lam
+        return np.round(lam * level, DIGITS), np.round(lam * (level + BAND), DIGITS)
 
     def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
         """Forward reward + healthy reward of the band - control cost."""

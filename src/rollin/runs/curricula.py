@@ -28,9 +28,11 @@ def curriculum_of(
             f"curriculum must be a rollin.Curriculum, got {type(given).__name__}: "
             "Curriculum.listed(contexts, R) makes one of a list."
         )
-    if given is not None and (config.path is not None or config.contexts is not None):
-        raise RollinError("A curriculum is given twice: as an argument and by path or contexts.")
-    own = given or env.curriculum
+    if given is not None and (config.path or config.contexts or config.literal):
+        raise RollinError(
+            "A curriculum is given twice: as an argument and by path, contexts or literal."
+        )
+    own = given or (_printed(env) if config.literal else env.curriculum)
     if own is None and config.path is None and config.contexts is None:
         raise RollinError(
             "The environment has no curriculum of its own: give it an attribute `curriculum`, or "
@@ -39,14 +41,28 @@ def curriculum_of(
     rule = _rule(config, own)
     episodes = config.window or (own.episodes if own else 10)
     if config.path is not None:
-        corners, step = _json("--path", config.path), 0.1 if config.delta is None else config.delta
-        start = config.start or 0.0
-        return Curriculum.along(corners, step, rule, start=start, episodes=episodes)
-    if config.contexts is not None:
-        listed = Curriculum.listed(_json("--contexts", config.contexts), rule, episodes=episodes)
-        return listed.changed(delta=config.delta, start=config.start)
+        step = 0.1 if config.delta is None else config.delta
+        own = Curriculum.along(_json("--path", config.path), step, rule)
+    elif config.contexts is not None:
+        own = Curriculum.listed(_json("--contexts", config.contexts), rule)
     assert own is not None
-    return own.changed(delta=config.delta, start=config.start, rule=rule, episodes=episodes)
+    return own.changed(
+        delta=config.delta,
+        start=config.start,
+        rule=rule,
+        episodes=episodes,
+        kappa=config.kappa,
+        threshold_at=config.threshold_at,
+    )
+
+
+def _printed(env: ContextEnv) -> Curriculum:
+    if env.printed is None:
+        raise RollinError(
+            f"--literal takes a curriculum as the paper prints it, and {env.name} has none: leave "
+            "it out, or use antmaze-umaze, walker, hopper, humanoid or ant."
+        )
+    return env.printed
 
 
 def _rule(config: RollinConfig, own: Curriculum | None) -> EpisodeRule:
@@ -64,7 +80,7 @@ def _rule(config: RollinConfig, own: Curriculum | None) -> EpisodeRule:
     if threshold is None:
         raise RollinError("A return threshold is needed: give --threshold, the R to exceed.")
     if slope:
-        return ReturnThreshold(lambda kappa: threshold + slope * kappa)
+        return ReturnThreshold(lambda x: threshold + slope * x)
     return ReturnThreshold(threshold)
 
 

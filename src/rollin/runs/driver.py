@@ -99,6 +99,10 @@ class Driver(ABC, Generic[Config]):
     def fingerprint(self) -> str:
         """Tells the task from another of the same name."""
 
+    def beside(self) -> dict[str, Any]:
+        """What config.json tells beside the spec, for whoever looks at it."""
+        return {}
+
     @abstractmethod
     def events(self) -> Iterator[Any]:
         """The algorithm's events, one a step, from where the run stands."""
@@ -276,7 +280,9 @@ def execute(
     """Run what was prepared, or go on with it, and close it."""
     directory = prepared.directory
     try:
-        RunDirectory.prepare(directory.path, prepared.spec, prepared.fingerprint(), command)
+        RunDirectory.prepare(
+            directory.path, prepared.spec, prepared.fingerprint(), command, **prepared.beside()
+        )
         with directory.lock():
             if directory.finished:
                 prepared.tidy()  # if a kill came just before that

@@ -13,8 +13,8 @@ from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
 from rollin.runs.tasks import mdp_of
 
-MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "window", "delta",
-           "start", "path", "contexts")  # fmt: skip
+MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
+           "kappa", "window", "delta", "start", "path", "contexts", "literal")  # fmt: skip
 """Options of a run of ROLLIN that make its environment and its curriculum."""
 
 
@@ -64,6 +64,7 @@ def walked(curriculum: Curriculum) -> dict[str, Any]:
     """A curriculum as plain values, for whoever looks at a run later."""
     return {
         "contexts": curriculum.contexts.tolist(),
+        "positions": list(curriculum.positions),
         "kappas": list(curriculum.kappas),
         "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
     }

@@ -142,6 +142,10 @@ class RollinRun(Driver[RollinConfig]):
         """Of the environment's spaces and of the curriculum."""
         return of_environment(self.env, self.curriculum)
 
+    def beside(self) -> dict[str, Any]:
+        """The curriculum that the options stand for."""
+        return {"curriculum": walked(self.curriculum)}
+
     def events(self) -> Iterator[Event]:
         """The algorithm's events."""
         return train_rollin(self.state)
@@ -257,8 +261,13 @@ class RollinRun(Driver[RollinConfig]):
         self._seen = {name: UpdateInfo(**info) for name, info in state["seen"].items()}
 
     def warning(self) -> str | None:
-        """What to tell about a threshold that was not met, with the largest value seen."""
+        """What to tell of a run that learned nothing, or of a threshold that was not met."""
         progress, window = self.state.progress, self.state.window
+        if self.step <= self.config.algorithm.warmup:
+            return (
+                f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
+                f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
+            )
         if progress.completed is not None:
             return None
         what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"

@@ -9,7 +9,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from rollin.advance import SuccessRate
 from rollin.checks import (
@@ -18,8 +18,10 @@ from rollin.checks import (
     check_beta,
     check_warmup,
     did_you_mean,
+    one_of,
     positive,
 )
+from rollin.curriculum import KappaReading, ThresholdArgument
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.runs.typed import typed_option
@@ -145,6 +147,11 @@ class SACRunConfig:
 
     def __post_init__(self) -> None:
         _check_deep(self, self.warmup)
+        if self.steps <= self.warmup:
+            raise RollinError(
+                f"--steps must be more than --warmup ({self.warmup}), got {self.steps}: learning "
+                "begins after the random steps."
+            )
         if self.sampling not in ("uniform", "geometric"):
             raise RollinError(f"--sampling must be uniform or geometric, got {self.sampling!r}.")
         if not 0 < self.p < 1:
@@ -171,19 +178,28 @@ class RollinConfig:
     """R, or the success rate, that the last episodes must exceed; the environment's own if not
     given."""
     threshold_slope: float = 0.0
-    """Slope of a return threshold R(κ) = threshold + slope · κ."""
+    """Slope of a return threshold R(x) = threshold + slope · x; --threshold-at says what x is."""
+    threshold_at: ThresholdArgument | None = None
+    """What a return threshold R(x) is a function of on context k: kappa, k / K; steps, k Δ; or its
+    position on the path. The environment's own (the robots: steps, ours) if not given."""
+    kappa: KappaReading | None = None
+    """κ of context k: its index over the last one, k / K (ours), or its position on the path."""
     window: int | None = None
     """Episodes under the current context that the rule looks at; the environment's own, or 10, if
     not given."""
     delta: float | None = None
-    """Step Δ of the curriculum along its path, in κ, as a number or as 1/24; the environment's own,
-    or 0.1 with --path, if not given."""
+    """Step Δ of the curriculum along its path of length 1, as a number or as 1/24; the
+    environment's own, or 0.1 with --path, if not given."""
     start: float | None = None
-    """κ at which the curriculum starts."""
+    """Position on the path at which the curriculum starts, as a number or as 1/24; the
+    environment's own (antmaze-umaze: Δ, ours), or 0 with --path, if not given."""
     path: str | None = None
     """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
     contexts: str | None = None
     """Another curriculum as a JSON list of contexts: '[[0.5], [1.0], [2.0]]'."""
+    literal: bool = False
+    """The curriculum of the paper's robots as printed: κ and the threshold's argument are the
+    position, and antmaze-umaze starts at 0. Options that are given still count."""
     env_options: tuple[str, ...] = ()
     """Options of the environment, as name=value."""
     horizon: int | None = None
@@ -207,16 +223,23 @@ class RollinConfig:
         for name in ("window", "horizon"):
             if getattr(self, name) is not None:
                 at_least(1, _flag(name), getattr(self, name))
-        if self.rule not in (None, "return", "success"):
-            raise RollinError(f"--rule must be return or success, got {self.rule!r}.")
-        if self.path is not None and self.contexts is not None:
-            raise RollinError("--path and --contexts are two ways to give a curriculum: use one.")
+        for name, known in (
+            ("rule", ("return", "success")),
+            ("kappa", get_args(KappaReading)),
+            ("threshold_at", get_args(ThresholdArgument)),
+        ):
+            if getattr(self, name) is not None:
+                one_of(_flag(name), getattr(self, name), known)
+        if sum((self.path is not None, self.contexts is not None, self.literal)) > 1:
+            raise RollinError(
+                "--path, --contexts and --literal are three ways to give a curriculum: use one."
+            )
         if not math.isfinite(self.threshold_slope):
             raise RollinError(f"--threshold-slope must be finite, got {self.threshold_slope}.")
         if self.threshold_slope and (self.threshold is None or self.rule == "success"):
             raise RollinError(
                 "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
-                "κ = 0, and no --rule success."
+                "0, and no --rule success."
             )
 
 
@@ -232,11 +255,6 @@ def _check_deep(config: Any, warmup: int) -> None:
     at_least(0, "--seed", config.seed)
     if config.learner not in ("cpu", "jax"):
         raise RollinError(f"--learner must be cpu or jax, got {config.learner!r}.")
-    if config.steps <= warmup:
-        raise RollinError(
-            f"--steps must be more than --warmup ({warmup}), got {config.steps}: learning "
-            "begins after the random steps."
-        )
     check_warmup(warmup, config.sac.batch)
     if config.capacity is not None:
         at_least(config.sac.batch, "--capacity", config.capacity)

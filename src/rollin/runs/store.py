@@ -50,12 +50,12 @@ class RunDirectory:
 
     @classmethod
     def prepare(
-        cls, path: Path, spec: RunSpec[Any], task: str | None, command: str
+        cls, path: Path, spec: RunSpec[Any], task: str | None, command: str, **beside: Any
     ) -> "RunDirectory":
         """Open a directory for a run: new, or holding the same one; anything else is refused.
 
         task: fingerprint of the task itself, which may change while its name stays; None if that
-        is not to be looked at.
+        is not to be looked at. beside: what config.json tells beside the spec.
         """
         run = cls(path)
         config = path / "config.json"
@@ -87,6 +87,7 @@ class RunDirectory:
                 "fingerprint": task,
                 "versions": versions(),
                 "command": command,
+                **beside,
             },
         )
         return run

@@ -11,14 +11,9 @@ Rows = NDArray[np.int64]
 
 
 def draw_ages(size: int, held: int, generator: Generator, p: float | None) -> Rows:
-    """Ages of `size` of the rows held: uniform, or geometric with parameter p."""
+    """Ages of `size` of the rows held, with replacement: uniform, or geometric with parameter p."""
     if held == 0:
         raise RollinError("The replay is empty: append transitions before a batch is drawn.")
-    if size > held:
-        raise RollinError(
-            f"The replay holds {held} transitions, fewer than a batch of {size}: collect more "
-            "before the first update, or choose a smaller batch."
-        )
     if p is None:
         return uniform_ages(size, held, generator)
     return geometric_ages(size, held, p, generator)

@@ -30,6 +30,9 @@ class SACConfig:
     """Entropy temperature at the start; it is learned."""
     target_entropy: float | None = None
     """Entropy that the temperature aims at; -dim(A)/2 if not given."""
+    head_gain: float = 1.0
+    """Gain of the orthogonal first weights of the policy's head of means: 1 as in jaxrl since
+    December 2021, 1.4142 as before. The head of log standard deviations has 1 in both."""
     log_std_min: float = -10.0
     """Lower bound of the policy's log standard deviation."""
     log_std_max: float = 2.0
@@ -47,7 +50,7 @@ class SACConfig:
         at_least(1, "threads", self.threads)
         if self.threads > 1 and os.name != "posix":
             raise RollinError(f"threads must be 1 on this system, got {self.threads}.")
-        for name in ("learning_rate", "initial_temperature"):
+        for name in ("learning_rate", "initial_temperature", "head_gain"):
             positive(name, getattr(self, name))
         if not 0 <= self.gamma <= 1:
             raise RollinError(f"gamma must lie in [0, 1], got {self.gamma}.")

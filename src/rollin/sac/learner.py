@@ -103,7 +103,7 @@ def make_learner(
 
 def first_state(layout: Layout, config: SACConfig, streams: Streams) -> dict[str, Any]:
     """A state before any update, with parameters drawn from the stream `init`."""
-    theta = layout.initial(streams["init"], config.initial_temperature)
+    theta = layout.initial(streams["init"], config.initial_temperature, config.head_gain)
     target = theta[layout.critic_begin : layout.log_temperature]
     m, v = np.zeros((2, layout.size), np.float32)
     return {"theta": theta, "m": m, "v": v, "target": target, "count": 0}

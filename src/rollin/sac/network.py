@@ -67,10 +67,10 @@ class Layout:
             for inputs, outputs, offset in table
         ]
 
-    def initial(self, generator: Generator, temperature: float) -> Float:
+    def initial(self, generator: Generator, temperature: float, head_gain: float) -> Float:
         """First parameters: orthogonal weights of gain √2 and biases of 0.
 
-        The head of log standard deviations has gain 1, as in jaxrl.
+        The actor's two heads differ: means have a gain of their own, log standard deviations 1.
         """
         theta = np.zeros(self.size, np.float32)
         gain = np.sqrt(2.0)
@@ -78,7 +78,7 @@ class Layout:
             for layer in self.layers(theta, table):
                 layer[:-1] = orthogonal(generator, layer.shape[0] - 1, layer.shape[1], gain)
         head, size = self.layers(theta, self.actor)[-1], self.action_size
-        head[:-1, :size] = orthogonal(generator, self.hidden[-1], size, gain)
+        head[:-1, :size] = orthogonal(generator, self.hidden[-1], size, head_gain)
         head[:-1, size:] = orthogonal(generator, self.hidden[-1], size, 1.0)
         theta[self.log_temperature] = np.log(temperature)
         return theta

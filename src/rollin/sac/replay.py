@@ -155,6 +155,11 @@ class Replay:
 
     def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
         """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill."""
+        if size > len(self) > 0:
+            raise RollinError(
+                f"The replay holds {len(self)} transitions, fewer than a batch of {size}: collect "
+                "more before the first update, or choose a smaller batch."
+            )
         return self.total - 1 - draw_ages(size, len(self), generator, p)
 
     def gather(self, picked: Rows, out: Float) -> Float:

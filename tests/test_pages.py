@@ -1,0 +1,9 @@
+"""Pages that show records: what stands in them is what the records say."""
+
+import pytest
+from docs.pages import DOCS, TABLES, filled_page
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_a_page_shows_what_its_records_say(name: str) -> None:
+    assert filled_page(name) == (DOCS / name).read_text(), "run make pages"
