@@ -7,7 +7,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := HEAD
+EVIDENCE_COMMIT := 343a04a89d090033fd749c7694af0e203acb7a2c
 
 .PHONY: demo test browser lint format docs pages bench bench-sac evidence evidence-collect clean
 
@@ -41,14 +41,16 @@ bench: $(VENV)/dev
 bench-sac: $(VENV)/dev $(PEERS)/ready
 	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python
 
-# starts in the background at the lowest priority, or goes on where it stopped; one at a time
+# starts in the background, or goes on where it stopped. Linux shares a core by sessions first, so
+# that the lowest priority has to be that of the session, too.
 evidence: $(EVIDENCE)/.venv/core
 	@cd $(EVIDENCE) && if pgrep -f "studies.robots run --out $$PWD/" >/dev/null; then \
 		echo "Evidence: already running, see $$PWD/robots.log"; \
 	else \
-		setsid nohup nice -n 19 .venv/bin/python -m studies.robots run --out "$$PWD/runs/robots" \
+		setsid sh -c 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$$@"' sh \
+			.venv/bin/python -m studies.robots run --out "$$PWD/runs/robots" \
 			--results "$(CURDIR)/results/robots" >>robots.log 2>&1 </dev/null & \
-		echo "Evidence: runs in $(abspath $(EVIDENCE))/runs/robots, log in $(abspath $(EVIDENCE))/robots.log"; \
+		echo "Evidence: runs in $$PWD/runs/robots, log in $$PWD/robots.log"; \
 	fi
 
 evidence-collect: $(VENV)/core
