@@ -8,19 +8,20 @@ import numpy as np
 
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
-from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.mdp import Array, ContextualMDP, Task
 from rollin.tabular.soft import SoftOptimum
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants of Theorem A.2 for one context and one start distribution.
+    """Constants of Theorem A.2 for one context, one start distribution and one θ_0.
 
-    C_δ^0 takes c = min(π_θ0, π*) for the unknown infimum over the iterates, which is an upper
-    bound of it: C_δ^0 is then an upper bound, T_1 and B_1 are lower bounds.
+    c stands for the unknown infimum of π_θt over the iterates (see `SmallestProbability`) and is
+    an upper bound of it: C_δ^0 is then an upper bound, T_1 and B_1 are lower bounds.
     """
 
     D0: float
+    c: Magnitude
     eps0: Magnitude
     epsilon: Magnitude
     sigma2: float
@@ -36,6 +37,39 @@ class Constants:
     B2: Magnitude
 
 
+@dataclass(frozen=True)
+class Tolerances:
+    """What the theorem is asked for: δ, ζ, and ε_0 and ε as logarithms."""
+
+    delta: float
+    zeta: float
+    log_eps0: float
+    log_eps: float
+
+
+@dataclass(frozen=True)
+class SmallestProbability:
+    """ln c of Lemma C.2 on context k: c = inf_t min_{s,a} π_θt(a|s), over θ_0 and all iterates.
+
+    proxy: min(π_θ0, π*), from the first iterate and the limit; tracked: over a run's iterates, None
+    where no run told it. Each takes a part of the iterates, so that c is at most either.
+    """
+
+    k: int
+    proxy: float
+    tracked: float | None = None
+
+    @property
+    def least(self) -> float:
+        """ln of the smaller of the two, the better bound."""
+        return self.proxy if self.tracked is None else min(self.proxy, self.tracked)
+
+
+def smoothness(mdp: ContextualMDP, alpha: float) -> float:
+    """L = (8 + α (4 + 8 ln A)) / (1-γ)³ of Theorem A.2."""
+    return (8 + alpha * (4 + 8 * math.log(mdp.n_actions))) / (1 - mdp.gamma) ** 3
+
+
 def log_epsilon0(mdp: ContextualMDP, alpha: float, zeta: float) -> float:
     """ln ε_0 = min{2 ln(α min ρ / (6 ln 2)) + 4 [ln ζ - 1/((1-γ)α)], 0}."""
     smallest = float(mdp.rho.min())
@@ -45,53 +79,54 @@ def log_epsilon0(mdp: ContextualMDP, alpha: float, zeta: float) -> float:
     return min(first + 4 * (math.log(zeta) - 1 / ((1 - mdp.gamma) * alpha)), 0.0)
 
 
-def mismatch_ratio(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Magnitude:
-    """‖d_μ^π / μ‖_∞; infinite where a state is visited that μ excludes."""
-    log_d = soft.log_visitation(mdp, log_pi, log_mu)
-    visited = log_d > -math.inf
-    return Magnitude(float((log_d[visited] - log_mu[visited]).max()))
+def largest_ratio(log_p: Array, log_q: Array) -> Magnitude:
+    """‖p/q‖_∞, such as the mismatch ratio ‖d_μ^π/μ‖_∞; infinite where q excludes a state of p."""
+    there = log_p > -math.inf
+    return Magnitude(float((log_p[there] - log_q[there]).max()))
 
 
 def constants_of(
-    mdp: ContextualMDP,
+    task: Task,
     alpha: float,
-    k: int,
     optimum: SoftOptimum,
     log_mu: Array,
-    delta: float,
-    zeta: float,
-    log_eps0: float,
-    log_eps: float,
+    log_d: Array,
+    log_pi0: Array,
+    log_c: float,
+    tolerances: Tolerances,
 ) -> Constants:
-    """The constants of Theorem A.2 in log space, for trajectories that start from μ.
+    """The constants of Theorem A.2 in log space, for SPG from θ_0 with trajectories from μ.
 
+    log_d: of d_μ^{π*}; log_pi0: the policy of θ_0; log_c: what stands for its smallest probability.
     As in the proof of Theorem 4.1, D(θ_0) and ε_0 stay those of ρ; μ enters through the mismatch
-    ratio and its smallest entry, and so into C_ζ, C_δ^0, T_1, B_1 and B_2.
+    ratio and its smallest entry, and so into C_ζ, C_δ^0, T_1, B_1 and B_2; θ_0 enters through
+    D(θ_0) and c, and so into Δ̄, C_δ^0, T_1 and B_1.
     """
-    S, A, gamma = mdp.n_states, mdp.n_actions, mdp.gamma
-    uniform = np.full_like(optimum.log_pi, -math.log(A))
-    D0 = soft.sub_optimality(mdp.task(k), uniform, alpha, mdp.rho, optimum)
-    sigma2 = 8 / (1 - gamma) ** 2 * (1 + (alpha * math.log(A)) ** 2) / (1 - gamma**0.5) ** 2
-    L = (8 + alpha * (4 + 8 * math.log(A))) / (1 - gamma) ** 3
-    mismatch = mismatch_ratio(mdp, optimum.log_pi, log_mu)
+    mdp, gamma = task.mdp, task.mdp.gamma
+    delta, log_eps0 = tolerances.delta, tolerances.log_eps0
+    D0 = soft.sub_optimality(task, log_pi0, alpha, mdp.rho, optimum)
+    entropy = alpha * math.log(mdp.n_actions)
+    sigma2 = 8 / (1 - gamma) ** 2 * (1 + entropy**2) / (1 - gamma**0.5) ** 2
+    L = smoothness(mdp, alpha)
+    mismatch = largest_ratio(log_d, log_mu)
     known: dict[str, Any] = {"D0": D0, "sigma2": sigma2, "L": L, "mismatch": mismatch}
+    known["c"] = Magnitude(log_c)
     if log_eps0 == -math.inf:  # the theorem needs ρ(s) > 0 everywhere
         names = [f.name for f in fields(Constants) if f.name not in known]
         undefined: dict[str, Any] = dict.fromkeys(names, Magnitude(math.nan))
         return Constants(**known, **undefined)
     log_t0 = 0.5 * (math.log(3 * sigma2 / (2 * delta)) - log_eps0)
-    common = math.log(2 * alpha / S) - mismatch.log + float(log_mu.min())
-    log_C_zeta = common + 2 * math.log(1 - zeta) + 2 * float(optimum.log_pi.min())
-    log_c = min(-math.log(A), float(optimum.log_pi.min()))
+    common = math.log(2 * alpha / mdp.n_states) - mismatch.log + float(log_mu.min())
+    log_C_zeta = common + 2 * math.log(1 - tolerances.zeta) + 2 * float(optimum.log_pi.min())
     delta_bar = float(np.linalg.norm(log_c - optimum.log_pi))
     radius = (1 + 1 / delta) * delta_bar
     log_C_delta = common + 2 * log_min_probability(optimum.log_pi, radius)
     T1, B1 = _phase_one(D0, sigma2, L, delta, delta_bar, log_eps0, log_C_delta)
-    T2, B2 = _phase_two(sigma2, delta, log_eps0, log_eps, log_t0, log_C_zeta)
+    T2, B2 = _phase_two(sigma2, delta, log_eps0, tolerances.log_eps, log_t0, log_C_zeta)
     return Constants(
         **known,
         eps0=Magnitude(log_eps0),
-        epsilon=Magnitude(log_eps),
+        epsilon=Magnitude(tolerances.log_eps),
         t0=Magnitude(log_t0),
         C_zeta=Magnitude(log_C_zeta),
         C_delta=Magnitude(log_C_delta),

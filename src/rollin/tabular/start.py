@@ -1,5 +1,6 @@
 """Where trajectories start: ρ, or the roll-in distribution μ_k = β d + (1-β) ρ (equation 1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from rollin.checks import check_beta
 from rollin.tabular import kernels
 from rollin.tabular.kernels import STREAMS, U32
 from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.soft import visitation
+from rollin.tabular.soft import log_visitation, visitation
 from rollin.tabular.tables import Dynamics, Stream, alias_table
 
 
@@ -50,6 +51,28 @@ def roll_in(
     if sampled:
         chain = (*(previous.chain if recursive else ()), np.array(log_pi))
     return Start(mu, chain, beta)
+
+
+def log_roll_ins(
+    mdp: ContextualMDP, log_pis: Sequence[Array], beta: float, *, recursive: bool
+) -> list[Array]:
+    """log μ_0 … log μ_n of equation 1 from the policies of contexts 0 … n-1, without underflow."""
+    with np.errstate(divide="ignore"):
+        log_rho, log_beta = np.log(mdp.rho), np.log(beta)
+    starts = [log_rho]
+    for log_pi in log_pis:
+        log_d = log_visitation(mdp, log_pi, starts[-1] if recursive else log_rho)
+        starts.append(np.logaddexp(log_beta + log_d, np.log1p(-beta) + log_rho))
+    return starts
+
+
+def roll_in_discount(gamma: float, beta: float) -> float:
+    """γ' = γ / (1 - β (1-γ)): the discount that recursive roll-in tends to.
+
+    With an unchanged policy and μ = β d_μ + (1-β) ρ, d_μ is the visitation from ρ with discount γ':
+    (I - γPᵀ) d_μ = (1-γ) μ is then (1 - β(1-γ)) (I - γ'Pᵀ) d_μ = (1-γ) (1-β) ρ.
+    """
+    return gamma / (1 - beta * (1 - gamma))
 
 
 class StartSampler:

@@ -7,17 +7,30 @@ B.2 policy difference, B.3 sub-optimality.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from rollin.checks import check_alpha
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.complexity import Constants, constants_of, log_epsilon0, mismatch_ratio
+from rollin.tabular.complexity import (
+    Constants,
+    SmallestProbability,
+    Tolerances,
+    constants_of,
+    largest_ratio,
+    log_epsilon0,
+)
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.predictor import Predictor, predictor_of
+from rollin.tabular.scaling import Scaling, scaling
 from rollin.tabular.soft import SoftOptimum
+from rollin.tabular.start import log_roll_ins, roll_in_discount
+from rollin.tabular.totals import Totals, totals_of
 
 
 @dataclass(frozen=True)
@@ -82,16 +95,28 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Theory:
-    """All of it: optima, start distributions, assumptions, constants, bounds."""
+    """All of it: optima, start distributions, assumptions, constants, bounds, totals.
+
+    recursive: whether μ_k rolls in from μ_{k-1} (equation 1) or from ρ.
+    constants: from ρ and θ = 0; constants_rollin: from μ_k and the warm start π*_{k-1}.
+    smallest: what stands for c of Lemma C.2 in constants_rollin.
+    roll_in_discount: γ', see `rollin.tabular.start.roll_in_discount`.
+    """
 
     mdp: ContextualMDP
     alpha: float
     beta: float
+    recursive: bool
     optima: list[SoftOptimum]
     log_starts: list[Array]
     assumptions: Assumptions
     constants: list[Constants]
     constants_rollin: list[Constants]
+    smallest: list[SmallestProbability]
+    totals: Totals
+    scaling: list[Scaling]
+    predictor: Predictor
+    roll_in_discount: float
     bounds: list[Bound]
     identity_error: float
 
@@ -112,13 +137,17 @@ def optimal_starts(
     mdp: ContextualMDP, optima: list[SoftOptimum], beta: float, *, recursive: bool = True
 ) -> list[Array]:
     """log μ_0 … log μ_K of equation 1 with the exact optimal policies."""
-    with np.errstate(divide="ignore"):
-        log_rho = np.log(mdp.rho)
-    starts = [log_rho]
-    for optimum in optima[:-1]:
-        log_d = soft.log_visitation(mdp, optimum.log_pi, starts[-1] if recursive else log_rho)
-        starts.append(np.logaddexp(math.log(beta) + log_d, math.log1p(-beta) + log_rho))
-    return starts
+    return log_roll_ins(mdp, [o.log_pi for o in optima[:-1]], beta, recursive=recursive)
+
+
+def visits_of(
+    mdp: ContextualMDP, optima: list[SoftOptimum], log_starts: list[Array]
+) -> list[Array]:
+    """log d_{μ_k}^{π*_k} of every context."""
+    return [
+        soft.log_visitation(mdp, optimum.log_pi, log_mu)
+        for optimum, log_mu in zip(optima, log_starts, strict=True)
+    ]
 
 
 def analyse(
@@ -130,10 +159,12 @@ def analyse(
     zeta: float = 0.5,
     epsilon: float | None = None,
     recursive: bool = True,
+    log_min_pi: Sequence[float | None] = (),
 ) -> Theory:
-    """Evaluate everything with θ_0 = 0.
+    """Evaluate everything, from θ = 0 and from the exact optimum of the previous context.
 
     epsilon: ε of the theorem; ε_0 / 2 if None, as in the induction of Theorem 4.3.
+    log_min_pi: ln of the smallest π_θt(a|s) along a run, by context, as in its result.json.
 
     >>> import rollin
     >>> goals = [(x, 0) for x in range(5)]
@@ -151,40 +182,64 @@ def analyse(
         raise RollinError(f"epsilon must be greater than 0, got {epsilon}.")
     if not 0 < beta < 1:
         raise RollinError(f"The theory needs beta in (0, 1), got {beta}: its bounds divide by β.")
+    check_alpha(alpha)
     with threadpool_limits(1):  # many small solves, which threads only slow down
-        return _analyse(mdp, alpha, beta, delta, zeta, epsilon, recursive=recursive)
+        log_eps0 = log_epsilon0(mdp, alpha, zeta)
+        log_eps = log_eps0 - math.log(2) if epsilon is None else math.log(epsilon)
+        tolerances = Tolerances(delta, zeta, log_eps0, log_eps)
+        return _analyse(mdp, alpha, beta, tolerances, recursive, log_min_pi)
 
 
 def _analyse(
     mdp: ContextualMDP,
     alpha: float,
     beta: float,
-    delta: float,
-    zeta: float,
-    epsilon: float | None,
-    *,
+    tolerances: Tolerances,
     recursive: bool,
+    log_min_pi: Sequence[float | None],
 ) -> Theory:
-    optima = [soft.soft_value_iteration(mdp.task(k), alpha) for k in range(mdp.K + 1)]
+    contexts = range(mdp.K + 1)
+    optima = [soft.soft_value_iteration(mdp.task(k), alpha) for k in contexts]
     starts = optimal_starts(mdp, optima, beta, recursive=recursive)
-    log_eps0 = log_epsilon0(mdp, alpha, zeta)
-    log_eps = log_eps0 - math.log(2) if epsilon is None else math.log(epsilon)
+    uniform = np.full_like(optima[0].log_pi, -math.log(mdp.n_actions))  # θ = 0
+    warm = [uniform, *(optimum.log_pi for optimum in optima[:-1])]
+    tracked = [*log_min_pi, *[None] * (mdp.K + 1 - len(log_min_pi))]
+    smallest = [SmallestProbability(k, _proxy(warm[k], optima[k]), tracked[k]) for k in contexts]
 
-    def constants(log_mu: Array, k: int) -> Constants:
-        return constants_of(mdp, alpha, k, optima[k], log_mu, delta, zeta, log_eps0, log_eps)
+    from_rho = [soft.log_visitation(mdp, optimum.log_pi, starts[0]) for optimum in optima]
+    from_mu = visits_of(mdp, optima, starts)
 
+    def constants(k: int, log_mu: Array, log_d: Array, log_pi0: Array, log_c: float) -> Constants:
+        task, best = mdp.task(k), optima[k]
+        return constants_of(task, alpha, best, log_mu, log_d, log_pi0, log_c, tolerances)
+
+    plain = [
+        constants(k, starts[0], from_rho[k], uniform, _proxy(uniform, optima[k])) for k in contexts
+    ]
+    rolled = [constants(k, starts[k], from_mu[k], warm[k], smallest[k].least) for k in contexts]
     return Theory(
         mdp,
         alpha,
         beta,
+        recursive,
         optima,
         starts,
-        _assumptions(mdp, alpha, optima[0], log_eps0),
-        [constants(starts[0], k) for k in range(mdp.K + 1)],
-        [constants(starts[k], k) for k in range(mdp.K + 1)],
-        lemma_bounds(mdp, alpha, beta, optima, starts),
+        _assumptions(mdp, alpha, optima[0], tolerances.log_eps0),
+        plain,
+        rolled,
+        smallest,
+        totals_of(mdp, plain, rolled, tolerances.delta, largest_value(mdp, alpha)),
+        scaling(mdp.n_states, mdp.K),
+        predictor_of(mdp, warm, starts, from_rho),
+        roll_in_discount(mdp.gamma, beta),
+        lemma_bounds(mdp, alpha, beta, optima, starts, from_mu),
         max(_identity_error(mdp, alpha, k, optima) for k in range(1, mdp.K + 1)),
     )
+
+
+def _proxy(log_pi0: Array, optimum: SoftOptimum) -> float:
+    """ln min(π_θ0, π*), the stand-in for c."""
+    return float(min(log_pi0.min(), optimum.log_pi.min()))
 
 
 def lemma_bounds(
@@ -193,14 +248,13 @@ def lemma_bounds(
     beta: float,
     optima: list[SoftOptimum],
     log_starts: list[Array],
+    log_visits: list[Array],
 ) -> list[Bound]:
     """Every lemma's exact value beside its bound, on every context k ≥ 1."""
     gamma, L_r = mdp.gamma, lipschitz_constant(mdp)
     lengths = _step_lengths(mdp)
-    visits = [
-        soft.visitation(mdp, o.log_pi, np.exp(s)) for o, s in zip(optima, log_starts, strict=True)
-    ]
-    largest_value = (1 + alpha * math.log(mdp.n_actions)) / (1 - gamma)
+    visits = [np.exp(log_d) for log_d in log_visits]
+    most = largest_value(mdp, alpha)
     rows: list[Bound] = []
     for k in range(1, mdp.K + 1):
         now, before, step = optima[k], optima[k - 1], float(lengths[k - 1])
@@ -210,13 +264,13 @@ def lemma_bounds(
         change = L_r * step if math.isfinite(L_r) else math.inf
 
         q_change = float(np.abs(now.q - before.q).max())
-        rows.append(Bound("Q difference", k, q_change, change / (1 - gamma), largest_value))
+        rows.append(Bound("Q difference", k, q_change, change / (1 - gamma), most))
 
         pi_change = float(np.abs(np.exp(now.log_pi) - np.exp(before.log_pi)).max())
         rows.append(Bound("policy difference", k, pi_change, change / (alpha * (1 - gamma)), 1.0))
 
         gap = soft.sub_optimality(task, before.log_pi, alpha, mdp.rho, now)
-        rows.append(Bound("value gap", k, gap, 2 * change / (1 - gamma) ** 2, largest_value))
+        rows.append(Bound("value gap", k, gap, 2 * change / (1 - gamma) ** 2, most))
 
         shift = float(np.abs(visits[k] - visits[k - 1]).sum())
         c1 = L_r / (alpha * (1 - gamma))
@@ -225,11 +279,16 @@ def lemma_bounds(
         rows.append(Bound("visitation difference", k, shift, shift_bound, 2.0))
 
         # min μ may be e^-2000, and the bound divides by it
-        ratio = mismatch_ratio(mdp, now.log_pi, log_starts[k])
+        ratio = largest_ratio(log_visits[k], log_starts[k])
         spread = _exp(-float(log_starts[k].min()))
         bound = shift_bound * spread if shift_bound > 0 else 0.0
         rows.append(Bound("mismatch ratio", k, _exp(ratio.log), bound + 1 / beta, spread))
     return rows
+
+
+def largest_value(mdp: ContextualMDP, alpha: float) -> float:
+    """(1 + α ln A) / (1-γ), which V never exceeds."""
+    return (1 + alpha * math.log(mdp.n_actions)) / (1 - mdp.gamma)
 
 
 def _exp(x: float) -> float:
