@@ -224,6 +224,23 @@ def test_two_phase_schedule() -> None:
     assert schedule(10) == (5, 0.2)
     assert schedule(11) == (50, 1 / 5)
     assert schedule(16) == (50, 1 / 10)
+    assert RandomHorizonSPG(random_mdp(0), 0.1, schedule).learning_rate == 0.2
+
+
+@pytest.mark.parametrize("spread", [1.0, 60.0, 300.0])
+def test_the_smallest_probability_is_found_also_where_float32_underflows(spread: float) -> None:
+    mdp = random_mdp(3)
+    theta = np.zeros((mdp.n_states, mdp.n_actions))
+    theta[1, 0] = spread
+    for learner in (
+        BatchSPG(mdp, 0.1, 5, batch=70, horizon=7, theta=theta),
+        ExactPG(mdp, 0.1, theta=theta),
+    ):
+        learner.begin(mdp.task(0), Start(mdp.rho))
+        for _ in range(3):
+            expected = soft.log_softmax(learner.theta).min()
+            assert learner.least_log_pi() == pytest.approx(expected, abs=1e-5)
+            learner.step()
 
 
 @pytest.mark.parametrize("kind", ["batch", "exact", "spg", "pg"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
+from threadpoolctl import threadpool_limits
 
+from rollin.advance import SuccessRate
 from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -24,7 +27,10 @@ from rollin.runs.files import read_json, write_atomically
 from rollin.runs.loggers import TensorBoardLogger, proto
 from rollin.runs.spec import RunSpec, TabularConfig, spec_from_json
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
-from rollin.runs.tasks import load_mdp
+from rollin.runs.tabular import make_learner
+from rollin.runs.tasks import load_mdp, mdp_of
+from rollin.tabular import soft
+from rollin.tabular.rollin import rollin
 
 TIMES = ("seconds",)
 
@@ -130,6 +136,13 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
         {"algorithm": "spg", "alpha": 0.1},
         {"gradient": "exact"},
         {"reset_adam": False},
+        {
+            "algorithm": "two-phase-spg",
+            "alpha": 0.1,
+            "phase1_steps": 9,
+            "phase2_batch": 200,
+            "t0": 0.1,
+        },
     ],
 )
 def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options) -> None:
@@ -285,6 +298,96 @@ def test_expected_roll_in_steps_count_every_level_and_only_sampled_trajectories(
     assert result["rollin_steps"] == pytest.approx(result["rollin_steps_expected"], rel=0.05)
     run(spec(gradient="exact", **options), tmp_path / "exact")
     assert read_json(tmp_path / "exact" / "result.json")["rollin_steps_expected"] == 0
+
+
+def tracked(own: RunSpec[TabularConfig]) -> list[float]:
+    """ln of the smallest probability on each context, from every θ of the algorithm itself."""
+    mdp, config = mdp_of(own), own.config
+    learner = make_learner(mdp, config)
+    found = [float(soft.log_softmax(learner.theta).min())]
+    rule, recursive = SuccessRate(config.threshold), config.mu == "recursive"
+    for step in islice(rollin(mdp, learner, config.beta, rule, recursive=recursive), config.steps):
+        least = float(soft.log_softmax(learner.theta).min())
+        found[step.k] = min(found[step.k], least)
+        if step.advance is not None:
+            found.append(least)
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"algorithm": "pg", "learning_rate": 20.0, "mu": "recursive"},
+        {"algorithm": "npg", "alpha": 0.1},
+        {"algorithm": "spg", "alpha": 0.1},
+    ],
+)
+def test_a_run_tracks_its_smallest_probability_on_each_context(tmp_path, options) -> None:
+    own = spec(steps=40, threshold=0.1, **options)
+    run(own, tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["k"] >= 1
+    assert len(result["log_min_pi"]) == result["k"] + 1
+    with threadpool_limits(1):  # as in the run
+        assert result["log_min_pi"] == pytest.approx(tracked(own), abs=1e-5)
+    assert min(result["log_min_pi"]) < -np.log(105) - 0.01  # it has gone down
+
+
+def test_a_checkpoint_without_smallest_probabilities_goes_on_and_says_what_it_knows(
+    tmp_path, monkeypatch
+) -> None:
+    own = spec(steps=60, threshold=0.3)
+    run(own, tmp_path / "whole")
+    stop_at(monkeypatch, own, tmp_path / "parts", 3)
+    edit_checkpoint(tmp_path / "parts", lambda values: values["counters"].pop("log_min_pi"))
+    k = read_json(tmp_path / "parts" / "status.json")["k"]
+    assert run(own, tmp_path / "parts")
+    one, two = timeless(tmp_path / "whole"), timeless(tmp_path / "parts")
+    known, later = one.pop("log_min_pi"), two.pop("log_min_pi")
+    assert one == two
+    assert len(known) > k + 1
+    assert later == [None] * (k + 1) + known[k + 1 :]
+
+
+def test_the_default_step_size_of_two_phases_is_the_theorems(tmp_path) -> None:
+    two_phase: dict[str, Any] = {"algorithm": "two-phase-spg", "steps": 5, "phase1_steps": 50}
+    run(spec(**two_phase, alpha=0.01), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    L = (8 + 0.01 * (4 + 8 * np.log(105))) / 0.05**3
+    assert result["learning_rate"] == pytest.approx(np.log(50) / (50 * L))
+    assert result["warning"] is None
+    run(spec(**two_phase, alpha=0.01, learning_rate=0.1), tmp_path / "b")
+    result = read_json(tmp_path / "b" / "result.json")
+    assert result["learning_rate"] == 0.1
+    assert "--learning-rate 0.1 is above what the theorem allows" in result["warning"]
+    run(spec(**two_phase, alpha=0.01, learning_rate=1e-9), tmp_path / "c")
+    assert read_json(tmp_path / "c" / "result.json")["warning"] is None
+    with pytest.raises(RollinError, match="--phase1-steps of at least 2"):
+        run(spec(**{**two_phase, "phase1_steps": 1}), tmp_path / "d")
+    assert not (tmp_path / "d").exists()
+
+
+def test_two_phases_do_not_go_on_with_another_step_size(tmp_path, monkeypatch) -> None:
+    own = spec(steps=30, algorithm="two-phase-spg", alpha=0.1, batch=20, phase2_batch=20)
+    stop_at(monkeypatch, own, tmp_path / "a", 10)
+    edit_checkpoint(tmp_path / "a", lambda values: values.pop("learning_rate"))
+    with pytest.raises(RollinError, match=r"its step size is 0\.1, not"):
+        run(own, tmp_path / "a")
+
+
+def stop_at(monkeypatch, own: RunSpec, out: Path, step: int) -> None:
+    """Begin a run and stop it with a checkpoint."""
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
+    assert not run(own, out, should_stop=lambda: read_json(out / "status.json")["step"] >= step)
+
+
+def edit_checkpoint(out: Path, change) -> None:
+    """Make a checkpoint as an earlier version would have left it."""
+    path = out / "checkpoint" / "manifest.json"
+    manifest = read_json(path)
+    change(manifest["values"])
+    path.write_text(json.dumps(manifest))
 
 
 def test_a_half_written_config_is_named(tmp_path) -> None:

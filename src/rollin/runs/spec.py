@@ -53,8 +53,9 @@ class TabularConfig:
     """batch-spg: the experiment's gradient with Adam; pg: exact gradient; spg: SamSA and EstEntQ;
     two-phase-spg: the theorem's step sizes; npg: exact natural gradient."""
     learning_rate: float | None = None
-    """Step size: 1e-3 for batch-spg (Adam), 1 for pg, 0.1 for spg and for the first phase of
-    two-phase-spg, 0.1 (1-γ)/α for npg."""
+    """Step size: 1e-3 for batch-spg (Adam), 1 for pg, 0.1 for spg, 0.1 (1-γ)/α for npg; for the
+    first phase of two-phase-spg the largest that Theorem A.2 allows, log T_1/(T_1 L) with
+    L = (8 + α(4 + 8 log A))/(1-γ)³."""
     batch: int = 2000
     """Trajectories (samples, for spg) per gradient step."""
     horizon: int = 50

@@ -1,7 +1,7 @@
 """A run of a tabular task: its MDP and learner, its rows of metrics, its result."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from rollin.runs.store import RunDirectory
 from rollin.runs.tasks import mdp_of
 from rollin.runs.versions import versions
 from rollin.tabular import soft
+from rollin.tabular.complexity import smoothness
 from rollin.tabular.learner import Learner, StepInfo
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import (
@@ -28,6 +29,7 @@ from rollin.tabular.policy_gradient import (
 )
 from rollin.tabular.rollin import RollinState, Step, rollin
 from rollin.tabular.start import Start, roll_in
+from rollin.tabular.step_size import StepSizeCondition, default_step_size
 
 COLUMNS = (
     "step",
@@ -46,6 +48,8 @@ COLUMNS = (
 def make_learner(mdp: ContextualMDP, config: TabularConfig) -> Learner:
     """The learner that a configuration names."""
     rate = config.learning_rate
+    if rate is None and config.algorithm == "two-phase-spg":
+        rate = default_step_size(config.phase1_steps, smoothness(mdp, config.alpha))
     common: dict[str, Any] = {"horizon": config.horizon}
     match config.algorithm:
         case "batch-spg":
@@ -76,7 +80,11 @@ def make_learner(mdp: ContextualMDP, config: TabularConfig) -> Learner:
 
 @dataclass
 class Counters:
-    """Sums over the run so far, and over the steps since the last row of metrics."""
+    """Sums over the run so far, and over the steps since the last row of metrics.
+
+    log_min_pi: ln of the smallest π_θt(a|s) on each context so far (c of Lemma C.2), over its first
+        θ and the θ after every step; None on contexts of which a part was not seen.
+    """
 
     env_steps: int = 0
     rollin_steps: int = 0
@@ -84,6 +92,7 @@ class Counters:
     successes: float = 0.0
     since: int = 0
     last_success: float = 0.0
+    log_min_pi: list[float | None] = field(default_factory=list)
 
 
 class TabularRun(Driver[TabularConfig]):
@@ -93,9 +102,9 @@ class TabularRun(Driver[TabularConfig]):
 
     def __init__(self, spec: RunSpec[TabularConfig], directory: RunDirectory) -> None:
         super().__init__(spec, directory)
-        self.counters = Counters()
         self.mdp = mdp_of(self.spec)
         self.learner = make_learner(self.mdp, self.config)
+        self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
         self.state = RollinState.initial(self.mdp)
 
     @property
@@ -124,6 +133,7 @@ class TabularRun(Driver[TabularConfig]):
     def take(self, event: Step) -> bool:
         """Count a gradient step; any of them may be followed by a checkpoint."""
         self._count(event.k, event.info)
+        self._track(event)
         return True
 
     def _count(self, k: int, info: StepInfo) -> None:
@@ -134,6 +144,14 @@ class TabularRun(Driver[TabularConfig]):
         counters.successes += info.success
         counters.since += 1
         counters.last_success = info.success
+
+    def _track(self, event: Step) -> None:
+        """Note how small a probability has become."""
+        least, seen = self.learner.least_log_pi(), self.counters.log_min_pi
+        before = seen[event.k]
+        seen[event.k] = None if before is None else min(before, least)
+        if self.state.progress.k > event.k:  # what ended one context is θ_0 of the next
+            seen.append(least)
 
     def _expected_roll_in(self, k: int) -> float:
         """Roll-in steps that sampling μ_k costs per trajectory on average: Σ_i β^i γ/(1-γ)."""
@@ -185,6 +203,7 @@ class TabularRun(Driver[TabularConfig]):
                 "chain": {str(i): policy for i, policy in enumerate(state.start.chain)},
             },
             "counters": asdict(self.counters),
+            "learning_rate": self.learner.learning_rate,
             "learner": self.learner.get_state(),
         }
 
@@ -195,9 +214,27 @@ class TabularRun(Driver[TabularConfig]):
         self.state.policies = _numbered(state["policies"])
         start = state["start"]
         self.state.start = Start(start["mu"], tuple(_numbered(start["chain"])), start["beta"])
-        self.counters = Counters(**state["counters"])
+        unseen = [None] * (self.state.progress.k + 1)  # in checkpoints of earlier versions
+        self.counters = Counters(**{"log_min_pi": unseen, **state["counters"]})
+        if self.config.algorithm == "two-phase-spg":  # its default was 0.1 in earlier versions
+            rate = state.get("learning_rate", self.config.learning_rate or 0.1)
+            if rate != self.learner.learning_rate:
+                raise ValueError(f"its step size is {rate}, not {self.learner.learning_rate}")
         self.learner.begin(self.mdp.task(self.state.progress.k), self.state.start)
         self.learner.set_state(state["learner"])
+
+    def warning(self) -> str | None:
+        """What to tell about a step size that the theorem does not allow."""
+        config = self.config
+        if config.algorithm != "two-phase-spg":
+            return None
+        allowed = StepSizeCondition(config.phase1_steps, smoothness(self.mdp, config.alpha))
+        if self.learner.learning_rate <= allowed.limit:
+            return None
+        return (
+            f"--learning-rate {self.learner.learning_rate:g} is above what the theorem allows in "
+            f"phase 1, {allowed}: it promises nothing about this run."
+        )
 
     def finish(self) -> None:
         """Write policy and final figures."""
@@ -229,6 +266,9 @@ class TabularRun(Driver[TabularConfig]):
                 "env_steps": counters.env_steps,
                 "rollin_steps": counters.rollin_steps,
                 "rollin_steps_expected": round(counters.rollin_steps_expected),
+                "learning_rate": self.learner.learning_rate,
+                "log_min_pi": counters.log_min_pi,
+                "warning": self.warning(),
                 "seconds": round(self.seconds, 3),
                 "switches": switches,
                 "spec_hash": self.spec.hash,

@@ -32,10 +32,14 @@ class StepInfo:
 
 
 class Learner(ABC):
-    """Softmax parameters θ (S, A) and a way to improve them on the current task."""
+    """Softmax parameters θ (S, A) and a way to improve them on the current task.
+
+    learning_rate: η of the first step on a task.
+    """
 
     task: Task
     start: Start
+    learning_rate: float
 
     def __init__(
         self, mdp: ContextualMDP, alpha: float, horizon: int, theta: NDArray[Any] | None
@@ -54,6 +58,10 @@ class Learner(ABC):
     def log_pi(self) -> Array:
         """log π_θ, (S, A) float64."""
         return soft.log_softmax(self.theta)
+
+    def least_log_pi(self) -> float:
+        """log min_{s,a} π_θ(a|s), which Lemma C.2 bounds along a run."""
+        return float(self.log_pi.min())
 
     def begin(self, task: Task, start: Start) -> None:
         """Go on from the current θ on another task or start distribution."""

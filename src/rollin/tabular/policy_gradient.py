@@ -9,6 +9,7 @@ hands it a task and a start distribution and keeps θ: that is ROLLIN's warm sta
     NaturalPG         the exact natural gradient, the paper's future work
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -95,6 +96,7 @@ class NaturalPG(Learner):
         return StepInfo(self.success())
 
 
+SAFE_FLOAT32 = 1e-30  # below it, a probability soon loses digits
 Schedule = Callable[[int], tuple[int, float]]
 
 
@@ -142,6 +144,7 @@ class RandomHorizonSPG(Learner):
     ) -> None:
         super().__init__(mdp, alpha, horizon, theta)
         self.schedule = schedule
+        self.learning_rate = schedule(0)[1]
         self.printed = printed
         self.stream = Stream(seed)
         self.dynamics = Dynamics.of(mdp)
@@ -266,6 +269,11 @@ class BatchSPG(Learner):
                 self.dynamics.fan_alias,
             )
             self._refresh()
+
+    def least_log_pi(self) -> float:
+        """log min π_θ, from the table of π unless it comes near the smallest float32."""
+        least = 0.0 if self.exact else float(self._policy[1].min())
+        return math.log(least) if least > SAFE_FLOAT32 else super().least_log_pi()
 
     def _refresh(self) -> None:
         self._adam[-1][:] = (self.v != 0).any(1)
