@@ -13,6 +13,8 @@ import pytest
 import rollin
 from rollin.cli import COMMANDS, main
 from rollin.runs.files import read_json
+from rollin.runs.spec import RunSpec, SACRunConfig
+from rollin.runs.store import RunDirectory
 from tests.conftest import random_mdp
 
 CLI = Path(rollin.__file__).parent / "cli"
@@ -166,6 +168,17 @@ def test_theory_prints_its_tables_and_writes_json(tmp_path, capsys) -> None:
     rolled, plain = (data[f"constants_{law}"][16]["mismatch"]["log"] for law in ("mu", "rho"))
     assert rolled > plain
     assert data["constants_rho"][16]["T1"].keys() == {"loglog"}
+    assert "μ_k is recursive" in text
+    assert "roll_in_discount" in data
+    assert data["mu"] == "recursive"
+    assert data["run"] is None
+    assert data["step_size"]["binding"] == "log T_1/(T_1 L)"
+    assert data["step_size"]["limit"] == pytest.approx(1.026e-7, rel=1e-3)
+    assert [c["verdict"] for c in data["totals"]["contexts"]] == ["no"] * 17
+    assert data["totals"]["samples_mu"]["log"] > data["totals"]["samples_rho"]["log"]
+    assert {row["quantity"] for row in data["scaling"]} >= {"T_1", "T_2", "B_2", "K T_2"}
+    assert len(data["predictor"]["rolled"]) == 17
+    assert data["smallest_probability"][16]["tracked"] is None
 
 
 def test_theory_on_an_mdp_of_ones_own(tmp_path, capsys) -> None:
@@ -173,6 +186,65 @@ def test_theory_on_an_mdp_of_ones_own(tmp_path, capsys) -> None:
     code, text, _ = call(capsys, "theory", tmp_path / "mine.npz", "--alpha", 0.5)
     assert code == 0
     assert "S = 4, A = 3, K = 2" in text
+
+
+def test_theory_of_a_run_shows_what_it_recorded(tmp_path, capsys) -> None:
+    random_mdp(0).smooth_rho(0.5).save(tmp_path / "mine.npz")
+    out, told = tmp_path / "run", tmp_path / "theory.json"
+    call(
+        capsys, "train", tmp_path / "mine.npz", "--algorithm", "two-phase-spg", "--alpha", 0.5,
+        "--steps", 40, "--batch", 50, "--threshold", 0.2, "--phase1-steps", 7, "--mu", "recursive",
+        "--learning-rate", 0.3, "--out", out,
+    )  # fmt: skip
+    result = json.loads((out / "result.json").read_text())
+    assert result["k"] >= 1
+    code, text, _ = call(capsys, "theory", out, "--json", told)
+    assert code == 0
+    assert "α = 0.5" in text
+    assert "η = 0.3 does not meet the condition" in text
+    assert "R with the run's own policies" in text
+    data = json.loads(told.read_text())
+    assert [s["tracked"] for s in data["smallest_probability"][: result["k"] + 1]] == (
+        result["log_min_pi"]
+    )
+    assert data["step_size"]["T1"] == 7
+    assert data["run"]["learning_rate"] == 0.3
+    assert len(data["run"]["predictor"]) == result["k"] + 1
+    code, _, err = call(capsys, "theory", out, "--alpha", 0.1)
+    assert (code, "was run with alpha = 0.5, got --alpha 0.1" in err) == (2, True)
+    del result["log_min_pi"], result["learning_rate"]  # as earlier versions wrote it
+    (out / "result.json").write_text(json.dumps(result))
+    code, text, _ = call(capsys, "theory", out)
+    assert code == 0
+    assert "did not record its smallest probabilities" in text
+    random_mdp(1).save(tmp_path / "mine.npz")
+    assert "no longer the task" in call(capsys, "theory", out)[2]
+    (out / "result.json").unlink()
+    assert "is not finished: rollin resume" in call(capsys, "theory", out)[2]
+    deep = RunSpec("Hopper-v5", SACRunConfig())
+    RunDirectory.prepare(tmp_path / "deep", deep, None, "")
+    assert "the theory is about finite MDPs" in call(capsys, "theory", tmp_path / "deep")[2]
+
+
+def test_a_step_size_beyond_the_theorem_is_said_and_taken(tmp_path, capsys) -> None:
+    code, _, err = call(
+        capsys, "train", "four-rooms", "--algorithm", "two-phase-spg", "--steps", 2, "--batch", 10,
+        "--learning-rate", 0.1, "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0
+    assert "--learning-rate 0.1 is above what the theorem allows in phase 1, η ≤ log T_1" in err
+
+
+@pytest.mark.parametrize("width", [80, 118])
+def test_theory_fits_its_width(tmp_path, capsys, monkeypatch, width) -> None:
+    from rollin.cli import theory
+
+    random_mdp(0).save(tmp_path / "mine.npz")
+    monkeypatch.setattr(theory, "WIDTH", width)
+    code, text, _ = call(capsys, "theory", tmp_path / "mine.npz", "--alpha", 0.5)
+    assert code == 0
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text.replace("ω_0 …", "")  # nothing is cut off
 
 
 def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
@@ -206,10 +278,13 @@ def test_theory_without_smoothing_says_what_is_missing_and_writes_json(tmp_path,
     code, text, _ = call(capsys, "theory", "four-rooms", "--json", out)
     assert code == 0
     assert "Add --smooth-rho" in text
+    assert "Without ε_0 there is no phase 2" in text
     assert "nan" not in text
     data = json.loads(out.read_text())
     assert data["constants_rho"][16]["B2"] == {"log": None}
     assert data["constants_rho"][16]["mismatch"] == {"log": "inf"}
+    assert data["totals"]["contexts"][1]["enters"] is None
+    assert data["totals"]["steps"] == {"log": None}
 
 
 def test_a_path_with_brackets_is_printed_as_it_is(tmp_path, capsys) -> None:
