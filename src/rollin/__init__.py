@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rollin.sac.relabel import relabel
     from rollin.sac.replay import Replay, RowLayout
     from rollin.streams import Streams
+    from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
     from rollin.tabular.four_rooms import four_rooms
     from rollin.tabular.grid import Grid, Wall, grid_world
     from rollin.tabular.mdp import ContextualMDP
@@ -54,12 +55,16 @@ _HOMES = {
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
     "check_env": "rollin.envs.check",
+    "combination_lock": "rollin.tabular.families",
+    "corridor": "rollin.tabular.families",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
     "make_learner": "rollin.sac.learner",
     "prepare": "rollin.training",
+    "random_mdp": "rollin.tabular.families",
     "relabel": "rollin.sac.relabel",
     "solve": "rollin.tabular.solve",
+    "square_grid": "rollin.tabular.families",
     "train": "rollin.training",
     "train_rollin": "rollin.deep.rollin",
 }
@@ -90,12 +95,16 @@ __all__ = [
     "__version__",
     "analyse",
     "check_env",
+    "combination_lock",
+    "corridor",
     "four_rooms",
     "grid_world",
     "make_learner",
     "prepare",
+    "random_mdp",
     "relabel",
     "solve",
+    "square_grid",
     "train",
     "train_rollin",
 ]

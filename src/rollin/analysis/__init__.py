@@ -1,1 +1,1 @@
-"""What numbers say: enumeration and statistics, handed all that they read."""
+"""What numbers say: enumeration, fits and statistics, handed all that they read."""

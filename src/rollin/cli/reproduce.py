@@ -1,7 +1,7 @@
 """`rollin reproduce TABLE`: all cells of a table, on all cores or a cluster, resumable."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from rollin.analysis.sheet import Findings
 from rollin.checks import at_least, positive
 from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._sheets import show_findings
@@ -38,16 +37,45 @@ from rollin.sac.learner import LearnerName
 PICTURES_OF: dict[str, Callable[[], Figure]] = {"reward-maps": reward_maps, "goal-path": goal_path}
 
 
-def _paper_numbers() -> Findings:
+WIDE = 140  # columns of tables where the output is not a terminal
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A result of ours that is no table of the paper.
+
+    run: takes the options and the command as typed; takes: options that mean something to it.
+    """
+
+    about: str
+    title: str
+    run: "Callable[[ReproduceOptions, str], int]"
+    takes: tuple[str, ...] = ("out",)
+
+
+def _paper_numbers(options: "ReproduceOptions", _: str) -> int:
     from rollin.paper.numbers import numbers  # loads the robots, which the other tables do not need
 
-    return numbers()
+    show_findings(numbers(), options.out or Path("runs") / "paper-numbers", make_console(WIDE))
+    return 0
 
 
-COMPUTED: dict[str, Callable[[], Findings]] = {"paper-numbers": _paper_numbers}
-"""What is computed from the paper alone, without a run."""
-WIDE = 140  # columns of tables where the output is not a terminal
-RUN_OPTIONS = ("cells", "seeds", "scale", "steps", "jobs")
+def _complexity(options: "ReproduceOptions", command: str) -> int:
+    from rollin.cli.complexity import reproduce_complexity
+
+    return reproduce_complexity(command, options.out, options.seeds, options.scale, options.jobs)
+
+
+COMPUTED: dict[str, Computed] = {
+    "paper-numbers": Computed(
+        "Tables 1–13", "What the printed numbers say of their seeds", _paper_numbers
+    ),
+    "complexity": Computed(
+        "Theorems 4.1, 4.3", "Complexity gains, measured: cost against the size of an MDP",
+        _complexity, ("seeds", "scale", "jobs", "out"),
+    ),
+}  # fmt: skip
+"""What is computed beside the paper's tables, by name."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +83,7 @@ class ReproduceOptions:
     """Run all cells of a table or figure of the paper. Interrupted, it goes on where it stopped."""
 
     table: tyro.conf.Positional[str | None] = None
-    """Name of a table or figure, as --list shows them."""
+    """Name of a table, a figure or a computed result, as --list shows them."""
     list: bool = False
     """Show all tables and figures, their runs, and the hours that they take on this machine."""
     cells: str | None = None
@@ -100,12 +128,18 @@ def main(arguments: Sequence[str]) -> int:
         return show_list(options)
     if options.table is None:
         raise RollinError("Which table? rollin reproduce --list shows their names.")
-    table = find_table(options.table)
-    if not table.cells:
-        return without_runs(table, options)
+    command = typed_command("reproduce", arguments)
+    if options.table in COMPUTED:
+        computed = COMPUTED[options.table]
+        check_taken(options, computed.takes)
+        return computed.run(options, command)
+    table = find_table(options.table, others=COMPUTED)
+    if table.kind == "picture":
+        check_taken(options, ("out",))
+        return draw(table, options.out)
     if options.cells is not None:
         table = table.only(choose(table.cells, options.cells))
-    return reproduce(table, options, typed_command("reproduce", arguments))
+    return reproduce(table, options, command)
 
 
 def check(options: ReproduceOptions) -> None:
@@ -124,6 +158,16 @@ def check(options: ReproduceOptions) -> None:
         for name in ("address", "storage", "gpus"):
             if getattr(options, name) != getattr(ReproduceOptions, name):
                 raise RollinError(f"--{name} belongs to --backend ray.")
+
+
+def check_taken(options: ReproduceOptions, takes: Sequence[str]) -> None:
+    """Refuse options that mean nothing to what has no cells."""
+    for field in fields(options):
+        if field.name in ("table", "list", *takes):
+            continue
+        if getattr(options, field.name) != field.default:
+            known = ", ".join(f"--{name}" for name in takes)
+            raise RollinError(f"--{field.name} means nothing to {options.table}: it takes {known}.")
 
 
 def scale_of(table: Table, options: ReproduceOptions) -> float:
@@ -212,29 +256,18 @@ def executor_of(options: ReproduceOptions, out: Path, command: str) -> Callable[
     )
 
 
-def without_runs(table: Table, options: ReproduceOptions) -> int:
-    """A picture, or what is computed from the paper alone."""
-    for name in RUN_OPTIONS:
-        if getattr(options, name) is not None:
-            raise RollinError(f"{table.name} needs no runs: leave out --{name}.")
-    directory = options.out or Path("runs") / table.name
-    console = make_console(WIDE)
-    if table.kind == "picture":
-        draw(table, directory, console)
-    else:
-        show_findings(COMPUTED[table.name](), directory, console)
-    return 0
-
-
-def draw(table: Table, directory: Path, console: Console) -> None:
+def draw(table: Table, out: Path | None) -> int:
     """A figure that needs no runs, as PNG and SVG."""
+    directory = out or Path("runs") / table.name
     make_directory(directory)
+    console = make_console(WIDE)
     with styled():
         figure = PICTURES_OF[table.name]()
         for suffix in PICTURES:
             path = directory / f"{table.name}{suffix}"
             save_picture(path, figure)
             console.print(f"Picture: {path}", soft_wrap=True)
+    return 0
 
 
 # ------------------------------------------------------------------ what there is, and its cost
@@ -261,6 +294,8 @@ def show_list(options: ReproduceOptions) -> int:
             needed = core_seconds(table.cells, seeds, speed, scale_of(table, options)) / workers
             numbers = [str(len(table.cells)), f"{len(table.cells) * seeds:,}", _hours(needed)]
         shown.add_row(table.name, table.printed, table.title, *numbers)
+    for name, computed in COMPUTED.items():
+        shown.add_row(name, computed.about, computed.title, "–", "–", "–")
     console.print(shown)
     rates_here = ", ".join(f"{task} {rate:,.0f}" for task, rate in speed.items())
     console.print(

@@ -10,7 +10,7 @@ from rollin.errors import RollinError
 from rollin.paper import antmaze, four_rooms, velocity
 from rollin.paper.cells import Cell, Reading
 
-Kind = Literal["table", "curves", "picture", "computed"]
+Kind = Literal["table", "curves", "picture"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +18,7 @@ class Table:
     """A table or figure: its cells, and what is read from each.
 
     rows, columns: labels that lay it out, one grid for each reading; seeds: of the paper.
-    A figure of curves has the cells whose runs it shows; a picture, and what is computed from the
-    paper alone, have none.
+    A figure of curves has the cells whose runs it shows; a picture has none.
     """
 
     name: str
@@ -145,21 +144,17 @@ def tables() -> dict[str, Table]:
         Table("reward-maps", "Figure 2", "Four rooms: the two rewards and the goals", "picture"),
         Table("goal-path", "Figure 3", "Ant maze: the path of goals", "picture"),
     ]
-    computed = [
-        Table("paper-numbers", "Tables 1–13", "What the printed numbers say of their seeds",
-              "computed"),
-    ]  # fmt: skip
-    found = [*_four_rooms(), *_antmaze(), *_velocity(), *drawn, *computed]
+    found = [*_four_rooms(), *_antmaze(), *_velocity(), *drawn]
     return {table.name: table for table in found}
 
 
-def find_table(name: str) -> Table:
-    """The table of a name; an unknown one is refused with the nearest."""
+def find_table(name: str, *, others: Iterable[str] = ()) -> Table:
+    """The table of a name; an unknown one is refused with the nearest name of all there are."""
     known = tables()
     if name not in known:
         raise RollinError(
             f"Unknown table {name!r}: rollin reproduce --list shows all {len(known)}."
-            f"{did_you_mean(name, known)}"
+            f"{did_you_mean(name, [*known, *others])}"
         )
     return known[name]
 

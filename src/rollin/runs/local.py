@@ -112,7 +112,7 @@ class LocalExecutor:
     def _new_worker(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, self.command), daemon=True)
-        with one_thread_each(), _ignore_interrupts():
+        with one_thread_each(), ignore_interrupts():
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -144,7 +144,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _ignore_interrupts() -> Iterator[None]:
+def ignore_interrupts() -> Iterator[None]:
     """A child inherits that it ignores Ctrl-C, so that none can hit it while it still imports."""
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -158,17 +158,19 @@ class RandomHorizonSPG(Learner):
 
     def gradient(self, batch: int) -> tuple[Array, int, int]:
         """The estimate from `batch` samples; environment steps in all and in the roll-in."""
-        pi, P = np.exp(self.log_pi), self.dynamics.P
+        log_pi, P = self.log_pi, self.dynamics.P
+        pi = np.exp(log_pi)
         S, A = pi.shape
-        pad = ((0, 0), (0, P - A))
+        padded = np.zeros((2, S, P))
+        padded[:, :, :A] = log_pi, self.task.r
         weights = np.zeros(S * P)
         first, rolled = self.starts.draw(self.stream, batch)
         spent = kernels.random_horizon(
             self.stream.words,
             first,
-            self.dynamics.policy_alias(self.log_pi),
-            np.pad(self.log_pi, pad).ravel(),
-            np.pad(self.task.r, pad).ravel(),
+            self.dynamics.policy_alias(log_pi),
+            padded[0].ravel(),
+            padded[1].ravel(),
             self.dynamics.plain_successors,
             self.dynamics.fan_alias,
             self.dynamics.bits,

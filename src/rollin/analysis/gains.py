@@ -1,0 +1,105 @@
+"""From rows of runs to curves of cost against size, and the laws fitted to them."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rollin.analysis.growth import Costs, Growth, Slope, costs_by_size, fit_growth
+
+FIT_FROM = 10  # states: smaller MDPs are shown, and take no part in fits
+QUANTITIES = ("gradient_steps", "env_steps")
+
+Row = Mapping[str, str]
+
+
+class CurveName(NamedTuple):
+    """What the runs of a curve have in common: all but size and seed."""
+
+    setting: str
+    gradient: str
+    method: str
+    beta: str
+    mu: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One cost of one method against the number of states.
+
+    caps: the cap in gradient steps of each size; what a censored run had spent there is in `spent`.
+    """
+
+    name: CurveName
+    quantity: str
+    costs: tuple[Costs, ...]
+    caps: dict[int, int]
+    spent: dict[int, float]
+    growth: Growth | None
+
+    @property
+    def random(self) -> bool:
+        """Whether anything was drawn."""
+        return any(len(cost.values) > 1 for cost in self.costs)
+
+
+def curves_of(rows: Iterable[Row]) -> list[Curve]:
+    """All curves of a study, in the order of their first row; samples of sampled gradients only."""
+    grouped: dict[CurveName, list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[CurveName(*(row[name] for name in CurveName._fields))].append(row)
+    return [
+        _curve(name, quantity, members)
+        for name, members in grouped.items()
+        for quantity in (QUANTITIES if name.gradient == "sampled" else QUANTITIES[:1])
+    ]
+
+
+def _curve(name: CurveName, quantity: str, rows: Sequence[Row]) -> Curve:
+    by_size: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    caps: dict[int, int] = {}
+    spent: dict[int, float] = {}
+    for row in rows:
+        size, cost, solved = int(row["states"]), float(row[quantity]), row["solved"] == "1"
+        by_size[size].append((cost, solved))
+        caps[size] = int(row["cap"])
+        if not solved:
+            spent[size] = min(cost, spent.get(size, math.inf))
+    costs = tuple(costs_by_size(by_size))
+    return Curve(name, quantity, costs, caps, spent, fit_growth(costs, at_least=FIT_FROM))
+
+
+FIT_COLUMNS = (
+    *CurveName._fields, "quantity", "sizes", "left_out", "seeds", "interval",
+    "power", "power_low", "power_high", "power_residual",
+    "base", "base_low", "base_high", "base_residual", "better",
+)  # fmt: skip
+
+
+def fit_rows(curves: Iterable[Curve]) -> list[dict[str, Any]]:
+    """A row for every curve that has a fit; `base` is b of b^n."""
+    return [
+        {
+            **curve.name._asdict(),
+            "quantity": curve.quantity,
+            "sizes": " ".join(map(str, growth.sizes)),
+            "left_out": " ".join(map(str, growth.left_out)),
+            "seeds": growth.seeds,
+            "interval": growth.interval,
+            **_columns("power", growth.power),
+            **_columns("base", growth.exponential),
+            "better": growth.better,
+        }
+        for curve in curves
+        if (growth := curve.growth) is not None
+    ]
+
+
+def _columns(name: str, slope: Slope) -> dict[str, str]:
+    return {
+        name: f"{slope.value:.5g}",
+        f"{name}_low": f"{slope.low:.5g}",
+        f"{name}_high": f"{slope.high:.5g}",
+        f"{name}_residual": f"{slope.residual:.4f}",
+    }

@@ -1,0 +1,159 @@
+"""How a cost grows with the size n: n^p or b^n, with intervals, and with runs cut off at a cap.
+
+A run that reached its cap has a cost that is only known to be larger. The median over seeds is
+still known if more than half of them ended, because a censored run counts as ∞ there; sizes whose
+median is not known are left out of a fit, and named.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rollin.errors import RollinError
+
+Law = Literal["power", "exponential"]
+LEVEL = 0.95
+RESAMPLES = 2000
+LEAST_SIZES = 3  # a line through two points has no residual
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the seeds spent at one size; censored ones are ∞."""
+
+    size: int
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """∞ if half of the seeds, or more, were cut off."""
+        return float(np.median(self.values))
+
+    @property
+    def solved(self) -> int:
+        """Seeds that ended."""
+        return sum(map(math.isfinite, self.values))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A law's parameter, p of n^p or b of b^n, its interval, and how far the points are off.
+
+    residual: root mean square of ln(median) - ln(law), so 0.03 is about 3 %.
+    factor: the constant before the law.
+    """
+
+    value: float
+    low: float
+    high: float
+    residual: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Both laws fitted to the medians of the same sizes.
+
+    interval: what the intervals are of. "seeds": the seeds of each size drawn anew with replacement
+    (percentiles of the bootstrap). "sizes": nothing is random; Student's interval of the regression
+    slope, which says how well the sizes lie on a line and nothing about other MDPs.
+    """
+
+    power: Slope
+    exponential: Slope
+    sizes: tuple[int, ...]
+    left_out: tuple[int, ...]
+    seeds: int
+    interval: Literal["seeds", "sizes"]
+
+    @property
+    def better(self) -> Law:
+        """The law with the smaller residual; both have two parameters."""
+        return "power" if self.power.residual <= self.exponential.residual else "exponential"
+
+    def at(self, law: Law, size: float) -> float:
+        """What a law says at a size."""
+        slope = self.power if law == "power" else self.exponential
+        return slope.factor * (size**slope.value if law == "power" else slope.value**size)
+
+
+def costs_by_size(runs: Mapping[int, Sequence[tuple[float, bool]]]) -> list[Costs]:
+    """Costs of every size, from pairs of what was spent and whether it was enough."""
+    return [
+        Costs(size, tuple(spent if solved else math.inf for spent, solved in runs[size]))
+        for size in sorted(runs)
+    ]
+
+
+def fit_growth(
+    costs: Sequence[Costs], *, at_least: int = 0, resamples: int = RESAMPLES, seed: int = 0
+) -> Growth | None:
+    """Both laws from the medians at sizes of `at_least` and more; None with fewer than three.
+
+    A bootstrap draw in which a size loses its median counts as a slope of ∞: the interval is then
+    open above where that is as likely as its level says.
+    """
+    for cost in costs:
+        if not cost.values or min(cost.values) <= 0:
+            raise RollinError(
+                f"A growth law needs costs greater than 0 at every size, got {cost.values} at "
+                f"n = {cost.size}."
+            )
+    wanted = [cost for cost in costs if cost.size >= at_least]
+    used = [cost for cost in wanted if math.isfinite(cost.median)]
+    if len(used) < LEAST_SIZES:
+        return None
+    sizes = np.array([cost.size for cost in used], np.float64)
+    medians = np.array([cost.median for cost in used])
+    seeds = max(len(cost.values) for cost in used)
+    drawn = _draws(used, resamples, seed) if seeds > 1 else None
+    power, line = (_slope(x, np.log(medians), drawn) for x in (np.log(sizes), sizes))
+    exponential = replace(
+        line, value=math.exp(line.value), low=math.exp(line.low), high=math.exp(line.high)
+    )
+    return Growth(
+        power,
+        exponential,
+        tuple(cost.size for cost in used),
+        tuple(cost.size for cost in wanted if cost not in used),
+        seeds,
+        "seeds" if drawn is not None else "sizes",
+    )
+
+
+def _draws(used: Sequence[Costs], resamples: int, seed: int) -> NDArray[np.float64]:
+    """(resamples, sizes) logarithms of medians, the seeds of each size drawn anew."""
+    rng = np.random.default_rng(seed)
+    columns = []
+    for cost in used:
+        values = np.array(cost.values)
+        columns.append(
+            np.median(values[rng.integers(len(values), size=(resamples, len(values)))], 1)
+        )
+    return np.log(np.column_stack(columns))
+
+
+def _slope(
+    x: NDArray[np.float64], y: NDArray[np.float64], drawn: NDArray[np.float64] | None
+) -> Slope:
+    """Least squares y = factor + slope x; the slope's interval."""
+    centred = x - x.mean()
+    weights = centred / (centred @ centred)
+    slope = float(weights @ y)
+    intercept = float(y.mean() - slope * x.mean())
+    errors = y - intercept - slope * x
+    residual = float(np.sqrt(np.mean(errors**2)))
+    if drawn is None:
+        spread = math.sqrt(float(errors @ errors) / (len(x) - 2) / float(centred @ centred))
+        wide = float(stats.t.ppf((1 + LEVEL) / 2, len(x) - 2)) * spread
+        return Slope(slope, slope - wide, slope + wide, residual, math.exp(intercept))
+    known = np.isfinite(drawn).all(axis=1)
+    slopes = np.full(len(drawn), math.inf)
+    slopes[known] = drawn[known] @ weights
+    low, high = np.quantile(slopes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
+    return Slope(slope, float(low), float(high), residual, math.exp(intercept))

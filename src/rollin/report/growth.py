@@ -1,0 +1,176 @@
+"""Cost against size, in the house style: medians, seeds, laws, and runs that were cut off."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from rich.table import Table
+
+from rollin.analysis.gains import Curve, CurveName
+from rollin.analysis.growth import Growth, Slope
+from rollin.report.style import SCRATCH, beta_colour
+
+NATURAL = "#0891b2"
+WIDTH = 10.5  # inches
+NATURAL_SETTINGS = ("lock",)  # where the main figure shows the natural gradient
+MAIN = (
+    ("lock", "exact", "gradient_steps", "Combination lock, γ = 1 − 1/n"),
+    ("lock-fixed", "exact", "gradient_steps", "Combination lock, γ = 0.9"),
+    ("lock", "sampled", "env_steps", "γ = 1 − 1/n, sampled, B = 20"),
+)
+FAMILIES = (
+    ("corridor", "Corridor"),
+    ("grid", "Open grid"),
+    ("random", "Random MDPs"),
+    ("lock-uniform", "Lock, ρ uniform"),
+)
+Y_LABELS = {
+    "gradient_steps": "gradient steps until solved",
+    "env_steps": "environment steps until solved",
+}
+
+
+def method_label(name: CurveName) -> str:
+    """A curve's method in words."""
+    words = {"scratch": "scratch", "curriculum": "curriculum, β = 0"}
+    text = words.get(name.method, f"ROLLIN β = {float(name.beta):g}")
+    text += ", recursive" if name.mu == "recursive" else ""
+    return f"natural gradient, {text}" if name.gradient == "natural" else text
+
+
+def law_text(growth: Growth) -> str:
+    """The better of the two laws."""
+    if growth.better == "power":
+        return f"n^{growth.power.value:.2f}"
+    return f"{growth.exponential.value:.2f}ⁿ"
+
+
+def slope_text(slope: Slope, digits: int) -> str:
+    """A slope with its interval."""
+    ends = (f"{end:.{digits}f}" if math.isfinite(end) else "∞" for end in (slope.low, slope.high))
+    return f"{slope.value:.{digits}f} [{' – '.join(ends)}]"
+
+
+def main_figure(curves: Sequence[Curve]) -> Figure:
+    """The two settings of the lock with exact gradients, and the samples of the first."""
+    figure = Figure(figsize=(WIDTH, 4.1), layout="constrained")
+    for axes, (setting, gradient, quantity, title) in zip(figure.subplots(1, 3), MAIN, strict=True):
+        shown = [
+            curve
+            for curve in curves
+            if curve.name.setting == setting
+            and curve.quantity == quantity
+            and (curve.name.gradient == gradient or _natural_beside(curve, gradient))
+            and not (setting == "lock" and curve.name.mu == "recursive")
+        ]
+        _panel(axes, shown, title, Y_LABELS[quantity])
+    return figure
+
+
+def _natural_beside(curve: Curve, gradient: str) -> bool:
+    name = curve.name
+    return (
+        gradient == "exact"
+        and name.gradient == "natural"
+        and name.method == "scratch"
+        and name.setting in NATURAL_SETTINGS
+    )
+
+
+def families_figure(curves: Sequence[Curve]) -> Figure:
+    """The other families: exact gradients above, samples of sampled gradients below."""
+    figure = Figure(figsize=(WIDTH, 6.4), layout="constrained")
+    grid = figure.subplots(2, len(FAMILIES))
+    rows = (("exact", "gradient_steps"), ("sampled", "env_steps"))
+    for line, (gradient, quantity) in zip(grid, rows, strict=True):
+        for axes, (setting, title) in zip(line, FAMILIES, strict=True):
+            shown = [
+                curve
+                for curve in curves
+                if (curve.name.setting, curve.name.gradient) == (setting, gradient)
+                and curve.quantity == quantity
+                and float(curve.name.beta) != 0.5
+            ]
+            _panel(
+                axes, shown, f"{title}, {gradient}", Y_LABELS[quantity] if axes is line[0] else ""
+            )
+    return figure
+
+
+def _panel(axes: Axes, curves: Sequence[Curve], title: str, label: str) -> None:
+    for curve in curves:
+        _draw(axes, curve)
+    axes.set(xscale="log", yscale="log", title=title, xlabel="states n", ylabel=label)
+    sizes = [cost.size for curve in curves for cost in curve.costs]
+    if sizes:
+        ticks = [2**power for power in range(2, 9) if min(sizes) <= 2**power <= max(sizes)]
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.legend(fontsize=7.5, handlelength=1.8, labelspacing=0.3, loc="upper left")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+
+
+def _draw(axes: Axes, curve: Curve) -> None:
+    """Medians as a line, seeds as faint dots, the fitted law dashed, cut-off runs as triangles."""
+    look = _look(curve.name)
+    known = [(cost.size, cost.median) for cost in curve.costs if math.isfinite(cost.median)]
+    label = method_label(curve.name)
+    if curve.growth is not None:
+        label += f": {law_text(curve.growth)}"
+    axes.plot(*_columns(known), marker="o", markersize=3.2, linewidth=1.3, label=label, **look)
+    if curve.random:
+        dots = [(c.size, v) for c in curve.costs for v in c.values if math.isfinite(v)]
+        axes.plot(*_columns(dots), "o", markersize=2, alpha=0.25, color=look["color"], mew=0)
+    cut = sorted(curve.spent.items())
+    axes.plot(*_columns(cut), "^", markersize=6, mfc="none", color=look["color"], linestyle="none")
+    if curve.growth is not None:
+        x = np.geomspace(min(curve.growth.sizes), max(curve.growth.sizes), 50)
+        y = [curve.growth.at(curve.growth.better, size) for size in x]
+        axes.plot(x, y, linestyle=(0, (2, 2)), linewidth=0.8, color=look["color"], alpha=0.8)
+
+
+def _look(name: CurveName) -> dict[str, Any]:
+    if name.gradient == "natural":
+        return {"color": NATURAL}
+    colour = SCRATCH if name.method == "scratch" else beta_colour(float(name.beta))
+    return {"color": colour, "linestyle": "--" if name.mu == "recursive" else "-"}
+
+
+def _columns(pairs: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    rows = list(pairs)
+    return [x for x, _ in rows], [y for _, y in rows]
+
+
+def terminal_table(curves: Sequence[Curve], titles: Mapping[str, str]) -> Table:
+    """Every curve with both laws; the better one is bold."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("setting", "gradient", "method", "cost", "sizes", "n^p", "b^n", "cut off"):
+        shown.add_column(title, no_wrap=True)
+    before = ""
+    for curve in curves:
+        setting = titles[curve.name.setting] if curve.name.setting != before else ""
+        before = curve.name.setting
+        growth = curve.growth
+        laws = ["too few sizes", ""]
+        if growth is not None:
+            laws = [slope_text(growth.power, 2), slope_text(growth.exponential, 3)]
+            laws[growth.better == "exponential"] += " *"
+        sizes = curve.costs
+        cut = sum(len(cost.values) - cost.solved for cost in sizes)
+        runs = sum(len(cost.values) for cost in sizes)
+        shown.add_row(
+            setting,
+            curve.name.gradient,
+            method_label(curve.name).removeprefix("natural gradient, "),
+            "samples" if curve.quantity == "env_steps" else "steps",
+            f"{sizes[0].size}–{sizes[-1].size}",
+            *laws,
+            f"{cut} of {runs}" if cut else "",
+        )
+    return shown

@@ -1,0 +1,63 @@
+"""Many small tasks in processes of their own, for studies whose runs are too short to resume.
+
+A task is done or not done: who stops the pool loses the tasks that were under way, no others.
+"""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from rollin.checks import at_least
+from rollin.errors import RollinError
+from rollin.runs.local import ignore_interrupts, one_thread_each
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+LOOK_SECONDS = 0.2  # between two looks at whether to stop
+AHEAD = 2  # tasks a worker, handed out before they are begun
+
+
+def run_in_pool(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    workers: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[Task, Result]]:
+    """Results as they come, in any order; `function` must be importable from its module.
+
+    Workers are spawned and use one BLAS thread each. When it is left, or should stop, the workers
+    end at once, with the tasks that they have under way.
+    """
+    at_least(1, "--jobs", workers)
+    ours = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context)
+    waiting: dict[Future[Any], Task] = {}
+    todo = iter(tasks)
+    try:
+        while not should_stop():
+            with ExitStack() as stack:  # what is spawned here inherits both
+                stack.enter_context(one_thread_each())
+                stack.enter_context(ignore_interrupts())
+                for task in todo:
+                    waiting[pool.submit(function, task)] = task
+                    if len(waiting) >= AHEAD * workers:
+                        break
+            if not waiting:
+                return
+            done, _ = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    except BrokenProcessPool as error:
+        raise RollinError(
+            "A worker process died (killed, or out of memory): the same command goes on with what "
+            "is left, --jobs 1 takes the least memory."
+        ) from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - ours:
+            process.terminate()
+            process.join()
