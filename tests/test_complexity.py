@@ -5,14 +5,18 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import complexity_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import rollin
-from rollin.analysis.gains import CurveName, curves_of, fit_rows
+from rollin.analysis.gains import FIT_COLUMNS, CurveName, curves_of, fit_rows
 from rollin.analysis.growth import Costs, costs_by_size, fit_growth
 from rollin.cli import main
 from rollin.errors import RollinError
@@ -25,6 +29,7 @@ from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
 from rollin.tabular.learner import Learner
 from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
+from rollin.tabular.start import Start, roll_in
 from rollin.tabular.until_solved import (
     Goal,
     mismatch_of,
@@ -34,7 +39,7 @@ from rollin.tabular.until_solved import (
 )
 
 ALPHA = 1e-4
-METHODS = (
+METHODS: tuple[dict[str, Any], ...] = (
     {"scratch": True},
     {"beta": 0.0},
     {"beta": 0.5},
@@ -328,6 +333,30 @@ def test_an_interval_is_open_above_where_the_median_may_be_cut_off() -> None:
     assert math.isfinite(growth.power.low)
 
 
+def test_a_mixed_law_is_taken_apart() -> None:
+    costs = [Costs(n, (2.0 * n**1.5 * 1.05**n,)) for n in (8, 12, 16, 24, 32, 48)]
+    growth = fit_growth(costs)
+    assert growth is not None
+    assert growth.mixed is not None
+    assert growth.mixed.value == pytest.approx(1.05, rel=1e-9)
+    assert growth.mixed.low <= 1.05 <= growth.mixed.high + 1e-12
+    few = fit_growth(costs[:4])
+    assert few is not None
+    assert few.mixed is None
+
+
+def test_the_interval_of_a_line_is_students() -> None:
+    """Against scipy's regression, on points that are off a line."""
+    sizes = np.array([8, 16, 32, 64, 128])
+    values = sizes**1.5 * np.array([1.1, 0.9, 1.2, 0.8, 1.0])
+    growth = fit_growth([Costs(int(n), (float(v),)) for n, v in zip(sizes, values, strict=True)])
+    assert growth is not None
+    line: Any = stats.linregress(np.log(sizes), np.log(values))
+    wide = stats.t.ppf(0.975, 3) * line.stderr
+    assert growth.power.value == pytest.approx(line.slope)
+    assert growth.power.high - growth.power.value == pytest.approx(wide)
+
+
 def test_too_few_sizes_have_no_law_and_costs_must_be_positive() -> None:
     assert fit_growth([Costs(8, (3.0,)), Costs(16, (4.0,))]) is None
     assert fit_growth([Costs(n, (math.inf,)) for n in (8, 16, 32)]) is None
@@ -515,9 +544,151 @@ def test_a_store_refuses_rows_that_are_cut_off(tmp_path) -> None:
     store.open("mine", {"scale": 1.0}, "command")
     store.add({"a": 10, "b": "x"})
     store.add({"a": 9, "b": "y"})
-    assert (tmp_path / "s" / "runs.csv").read_text() == "a,b\n9,y\n10,x\n"
+    rows = tmp_path / "s" / "runs.csv"
+    assert rows.read_text() == "a,b\n10,x\n9,y\n"
+    store.save()
+    assert rows.read_text() == "a,b\n9,y\n10,x\n"
+    with rows.open("a") as file:
+        file.write("11,")  # a kill in the middle of a row
+    again = RowStore(tmp_path / "s", ("a", "b"), ("a",))
+    again.open("mine", {"scale": 1.0}, "command")
+    again.load()
+    assert again.done == {("9",), ("10",)}
+    again.add({"a": 11, "b": "z"})
+    assert rows.read_text() == "a,b\n9,y\n10,x\n11,z\n"
     (tmp_path / "s" / "runs.csv").write_text("a,b\n9\n")
     with pytest.raises(RollinError, match="too few or too many entries"):
         store.load()
     with pytest.raises(RollinError, match=r"another study \(study mine there, other asked for\)"):
         RowStore(tmp_path / "s", ("a", "b"), ("a",)).open("other", {"scale": 1.0}, "")
+
+
+# ------------------------------------------------------------------ what the page says
+
+
+def test_recursive_roll_in_lengthens_the_discount() -> None:
+    """The fixed point of equation 1 is visited as with γ' = γ/(1-β(1-γ)); from ρ it is not."""
+    mdp = combination_lock(12, gamma=0.9)
+    log_pi = soft.log_softmax(np.random.default_rng(0).normal(size=(12, 4)))
+    for beta in (0.5, 0.9):
+        start = Start(mdp.rho)
+        for _ in range(400):
+            start = roll_in(mdp, start, log_pi, beta, recursive=True)
+        longer = mdp.replace(gamma=0.9 / (1 - beta * 0.1))
+        np.testing.assert_allclose(
+            soft.visitation(mdp, log_pi, start.mu),
+            soft.visitation(longer, log_pi, mdp.rho),
+            rtol=1e-6,
+        )
+        once = roll_in(mdp, Start(mdp.rho), log_pi, beta)
+        gap = soft.visitation(mdp, log_pi, once.mu) / soft.visitation(longer, log_pi, mdp.rho)
+        assert gap[-1] < 0.9
+
+
+def test_the_committed_runs_are_the_study() -> None:
+    wanted = {tuple(str(getattr(case, name)) for name in study.KEY) for case in study.cases()}
+    found = [tuple(row[name] for name in study.KEY) for row in complexity_page.rows()]
+    assert len(found) == len(set(found))
+    assert set(found) == wanted
+    about = read_json(complexity_page.RESULTS / "study.json")
+    assert (about["study"], about["scale"]) == ("complexity", 1.0)
+    assert about["settings"] == study.digest(1.0)
+    assert {row["version"] for row in complexity_page.rows()} == {about["version"]}
+
+
+def test_the_committed_fits_follow_from_the_runs() -> None:
+    key = lambda row: [row[name] for name in (*CurveName._fields, "quantity")]  # noqa: E731
+    fits = sorted(fit_rows(complexity_page.curves()), key=key)
+    text = rows_text(FIT_COLUMNS, fits)
+    committed = sorted(complexity_page.committed_fits(), key=key)
+    assert rows_text(FIT_COLUMNS, committed) == text
+
+
+def test_the_pages_tables_follow_from_the_runs() -> None:
+    page = complexity_page.PAGE.read_text()
+    assert complexity_page.filled(page) == page
+
+
+def test_a_committed_row_comes_out_again() -> None:
+    """Exact runs are deterministic, and so are sampled ones with their seed."""
+    rows = [
+        row for row in complexity_page.rows()
+        if row["setting"] == "lock" and row["n"] == "8" and row["seed"] in ("-1", "103")
+    ]  # fmt: skip
+    cases = {tuple(str(getattr(c, name)) for name in study.KEY): c for c in study.cases()}
+    assert len(rows) == 12
+    for row in rows:
+        again = study.measure(cases[tuple(row[name] for name in study.KEY)])
+        for name in ("solved", "reached", "gradient_steps", "env_steps", "rollin_steps"):
+            assert str(again[name]) == row[name]
+
+
+def medians(
+    setting: str,
+    gradient: str,
+    method: str,
+    beta: float = 0.0,
+    mu: str = "rho",
+    cost: str = "gradient_steps",
+) -> Any:
+    """A committed curve: medians by size, and its fit."""
+    (curve,) = [
+        c for c in complexity_page.of(setting, gradient, cost)
+        if (c.name.method, float(c.name.beta), c.name.mu) == (method, beta, mu)
+    ]  # fmt: skip
+    return {c.size: c.median for c in curve.costs}, curve.growth
+
+
+def test_the_pages_sentences_are_what_was_measured() -> None:
+    page = " ".join(complexity_page.PAGE.read_text().split())  # lines may break anywhere
+    scratch, fit = medians("lock", "exact", "scratch")
+    assert scratch[24] == math.inf
+    assert f"{fit.exponential.value:.2f}ⁿ gradient steps from scratch" in page
+    plain, fit = medians("lock", "exact", "curriculum")
+    assert f"n^{fit.power.value:.2f} with warm starts and no roll-in" in page
+    saving = {(0.5, "rho"): (13, 15), (0.9, "rho"): (21, 24), (0.9, "recursive"): (24, 27)}
+    for (beta, mu), percent in saving.items():
+        some, other = medians("lock", "exact", "rollin", beta, mu)
+        saved = [1 - some[n] / plain[n] for n in plain if n >= 16]
+        assert (round(100 * min(saved)), round(100 * max(saved))) == percent
+        assert abs(other.power.value - fit.power.value) < 0.03
+    natural, fit = medians("lock", "natural", "scratch")
+    assert natural[128] == 162
+    assert f"(n^{fit.power.value:.2f} from scratch)" in page
+    _, fit = medians("lock-uniform", "exact", "scratch")
+    assert f"(n^{fit.power.value:.2f})" in page
+    fixed, fit = medians("lock-fixed", "exact", "curriculum")
+    from_rho, _ = medians("lock-fixed", "exact", "rollin", 0.9)
+    recursive, other = medians("lock-fixed", "exact", "rollin", 0.9, "recursive")
+    assert f"falls from {fit.mixed.value:.3f} to {other.mixed.value:.3f}" in page
+    assert round(fixed[64] / from_rho[64], 1) == 3.9
+    assert recursive[96] == 127_405
+    corridor_plain, _ = medians("corridor", "exact", "curriculum")
+    corridor_rolled, _ = medians("corridor", "exact", "rollin", 0.9)
+    assert {n: round(1 - corridor_rolled[n] / corridor_plain[n], 1) for n in (4, 16, 128)} == {
+        4: 0.2, 16: 0.3, 128: 0.3,
+    }  # fmt: skip
+
+
+def test_what_the_page_says_of_samples_is_what_was_measured() -> None:
+    samples = partial(medians, cost="env_steps")
+    of = [
+        samples("lock", "sampled", method, beta)[0]
+        for method, beta in (("curriculum", 0.0), ("rollin", 0.5), ("rollin", 0.9))
+    ]
+    spread = [max(m[n] for m in of) / min(m[n] for m in of) for n in (12, 16, 24, 32)]
+    assert max(spread) == pytest.approx(1.21, abs=0.005)
+    plain, _ = samples("lock-fixed", "sampled", "curriculum")
+    from_rho, _ = samples("lock-fixed", "sampled", "rollin", 0.9)
+    recursive, _ = samples("lock-fixed", "sampled", "rollin", 0.9, "recursive")
+    assert round(from_rho[32] / plain[32], 2) == 0.58
+    assert round(recursive[32] / plain[32], 2) == 1.10
+    for setting in ("corridor", "grid", "random", "lock-uniform"):
+        none, _ = samples(setting, "sampled", "curriculum")
+        most, _ = samples(setting, "sampled", "rollin", 0.9)
+        assert most[max(most)] > none[max(none)]
+    stuck = [
+        row for row in complexity_page.rows()
+        if row["setting"] == "lock" and row["gradient"] == "sampled" and row["solved"] == "0"
+    ]  # fmt: skip
+    assert {int(row["reached"]) for row in stuck} <= {0, 1, 2, 3}

@@ -45,15 +45,25 @@ class Curve:
 
 
 def curves_of(rows: Iterable[Row]) -> list[Curve]:
-    """All curves of a study, in the order of their first row; samples of sampled gradients only."""
+    """All curves of a study: settings as they come, scratch before β = 0 before roll-in.
+
+    Samples are a cost of sampled gradients only.
+    """
     grouped: dict[CurveName, list[Row]] = defaultdict(list)
     for row in rows:
         grouped[CurveName(*(row[name] for name in CurveName._fields))].append(row)
+    settings = list(dict.fromkeys(name.setting for name in grouped))
     return [
         _curve(name, quantity, members)
-        for name, members in grouped.items()
+        for name, members in sorted(grouped.items(), key=lambda item: _order(item[0], settings))
         for quantity in (QUANTITIES if name.gradient == "sampled" else QUANTITIES[:1])
     ]
+
+
+def _order(name: CurveName, settings: Sequence[str]) -> tuple[int, str, int, bool, str]:
+    method = ("scratch", "curriculum", "rollin").index(name.method)
+    recursive = name.mu == "recursive"
+    return settings.index(name.setting), name.gradient, method, recursive, name.beta
 
 
 def _curve(name: CurveName, quantity: str, rows: Sequence[Row]) -> Curve:
@@ -74,11 +84,12 @@ FIT_COLUMNS = (
     *CurveName._fields, "quantity", "sizes", "left_out", "seeds", "interval",
     "power", "power_low", "power_high", "power_residual",
     "base", "base_low", "base_high", "base_residual", "better",
+    "mixed_base", "mixed_base_low", "mixed_base_high", "mixed_base_residual",
 )  # fmt: skip
 
 
 def fit_rows(curves: Iterable[Curve]) -> list[dict[str, Any]]:
-    """A row for every curve that has a fit; `base` is b of b^n."""
+    """A row for every curve that has a fit; `base` is b of b^n, `mixed_base` b of n^p · b^n."""
     return [
         {
             **curve.name._asdict(),
@@ -90,13 +101,16 @@ def fit_rows(curves: Iterable[Curve]) -> list[dict[str, Any]]:
             **_columns("power", growth.power),
             **_columns("base", growth.exponential),
             "better": growth.better,
+            **_columns("mixed_base", growth.mixed),
         }
         for curve in curves
         if (growth := curve.growth) is not None
     ]
 
 
-def _columns(name: str, slope: Slope) -> dict[str, str]:
+def _columns(name: str, slope: Slope | None) -> dict[str, str]:
+    if slope is None:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high", f"{name}_residual"), "")
     return {
         name: f"{slope.value:.5g}",
         f"{name}_low": f"{slope.low:.5g}",

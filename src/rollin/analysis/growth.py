@@ -20,6 +20,7 @@ Law = Literal["power", "exponential"]
 LEVEL = 0.95
 RESAMPLES = 2000
 LEAST_SIZES = 3  # a line through two points has no residual
+LEAST_MIXED = 5  # for two slopes and two degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Slope:
 class Growth:
     """Both laws fitted to the medians of the same sizes.
 
+    mixed: b of n^p · b^n, which has one parameter more; None with fewer than five sizes.
     interval: what the intervals are of. "seeds": the seeds of each size drawn anew with replacement
     (percentiles of the bootstrap). "sizes": nothing is random; Student's interval of the regression
     slope, which says how well the sizes lie on a line and nothing about other MDPs.
@@ -66,6 +68,7 @@ class Growth:
 
     power: Slope
     exponential: Slope
+    mixed: Slope | None
     sizes: tuple[int, ...]
     left_out: tuple[int, ...]
     seeds: int
@@ -112,13 +115,14 @@ def fit_growth(
     medians = np.array([cost.median for cost in used])
     seeds = max(len(cost.values) for cost in used)
     drawn = _draws(used, resamples, seed) if seeds > 1 else None
-    power, line = (_slope(x, np.log(medians), drawn) for x in (np.log(sizes), sizes))
-    exponential = replace(
-        line, value=math.exp(line.value), low=math.exp(line.low), high=math.exp(line.high)
-    )
+    logs, y = np.log(sizes), np.log(medians)
+    mixed = None
+    if len(used) >= LEAST_MIXED:
+        mixed = _exponential(_slope(np.column_stack([sizes, logs]), y, drawn))
     return Growth(
-        power,
-        exponential,
+        _slope(logs[:, None], y, drawn),
+        _exponential(_slope(sizes[:, None], y, drawn)),
+        mixed,
         tuple(cost.size for cost in used),
         tuple(cost.size for cost in wanted if cost not in used),
         seeds,
@@ -138,22 +142,29 @@ def _draws(used: Sequence[Costs], resamples: int, seed: int) -> NDArray[np.float
     return np.log(np.column_stack(columns))
 
 
+def _exponential(line: Slope) -> Slope:
+    """b of b^n from the slope against n."""
+    low, high = math.exp(line.low), math.exp(line.high)
+    return replace(line, value=math.exp(line.value), low=low, high=high)
+
+
 def _slope(
     x: NDArray[np.float64], y: NDArray[np.float64], drawn: NDArray[np.float64] | None
 ) -> Slope:
-    """Least squares y = factor + slope x; the slope's interval."""
-    centred = x - x.mean()
-    weights = centred / (centred @ centred)
-    slope = float(weights @ y)
-    intercept = float(y.mean() - slope * x.mean())
-    errors = y - intercept - slope * x
+    """Least squares of y against columns x and a constant; the first column's slope."""
+    design = np.column_stack([x, np.ones(len(y))])
+    inverse = np.linalg.pinv(design)
+    found = inverse @ y
+    slope, factor = float(found[0]), math.exp(found[-1])
+    errors = y - design @ found
     residual = float(np.sqrt(np.mean(errors**2)))
     if drawn is None:
-        spread = math.sqrt(float(errors @ errors) / (len(x) - 2) / float(centred @ centred))
-        wide = float(stats.t.ppf((1 + LEVEL) / 2, len(x) - 2)) * spread
-        return Slope(slope, slope - wide, slope + wide, residual, math.exp(intercept))
+        freedom = len(y) - design.shape[1]
+        spread = math.sqrt(float(errors @ errors) / freedom * float(inverse[0] @ inverse[0]))
+        wide = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * spread
+        return Slope(slope, slope - wide, slope + wide, residual, factor)
     known = np.isfinite(drawn).all(axis=1)
     slopes = np.full(len(drawn), math.inf)
-    slopes[known] = drawn[known] @ weights
+    slopes[known] = drawn[known] @ inverse[0]
     low, high = np.quantile(slopes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
-    return Slope(slope, float(low), float(high), residual, math.exp(intercept))
+    return Slope(slope, float(low), float(high), residual, factor)

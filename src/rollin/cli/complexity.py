@@ -31,7 +31,7 @@ def reproduce_complexity(
     seeds = at_least(1, "--seeds", study.SEEDS if seeds is None else seeds)
     short = "" if scale == 1 else f"-scale-{scale:g}"
     directory = out or Path("runs") / f"{NAME}{short}"
-    console = make_console(150)
+    console = make_console(165)
     store = RowStore(directory, study.COLUMNS, study.KEY)
     cases = study.cases(seeds, scale)
     store.open(NAME, {"scale": scale, "settings": study.digest(scale)}, command)

@@ -94,7 +94,7 @@ SETTINGS = (
     Setting("lock-fixed", "lock", "Combination lock, γ = 0.9", {
         "exact": (((SCRATCH,), (4, 6, 8, 10, 12, 14, 16, 18, 20)), (FIXED, FROM_8)),
         "natural": (((SCRATCH, CURRICULUM, MOST_RECURSIVE), (8, 16, 32, 64)),),
-        "sampled": ((FIXED, (8, 12, 16, 24, 32, 40)),),
+        "sampled": ((FIXED, (8, 12, 16, 24, 32)),),
     }, gamma=0.9, alpha=1e-7, rate=1.0, rate_scales=False, batch=50),
     Setting("lock-uniform", "lock", "Combination lock, ρ uniform", {
         "exact": ((ENDS, FROM_8),),
@@ -103,7 +103,7 @@ SETTINGS = (
     Setting("corridor", "corridor", "Corridor with dummy actions", {
         "exact": (((SCRATCH,), (4, 6, 8, 12, 16, 20, 24, 28)), (RECURSIVE_TOO, UP_TO_128)),
         "natural": ((ENDS, DOUBLING),),
-        "sampled": (((SCRATCH,), (4, 6, 8, 12, 16)), (FROM_RHO, (4, 6, 8, 12, 16, 24))),
+        "sampled": (((SCRATCH,), (4, 6, 8, 12, 16)), (FROM_RHO, (4, 6, 8, 12, 16))),
     }, rate=1.0),
     Setting("grid", "grid", "Open m × m grid", {
         "exact": (((SCRATCH, *RECURSIVE_TOO), SIDES),),

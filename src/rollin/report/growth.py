@@ -1,7 +1,7 @@
 """Cost against size, in the house style: medians, seeds, laws, and runs that were cut off."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from rollin.analysis.growth import Growth, Slope
 from rollin.report.style import SCRATCH, beta_colour
 
 NATURAL = "#0891b2"
-WIDTH = 10.5  # inches
+WIDTH = 9.4, 10.5  # inches, of the main figure and of the other families
 NATURAL_SETTINGS = ("lock",)  # where the main figure shows the natural gradient
 MAIN = (
     ("lock", "exact", "gradient_steps", "Combination lock, γ = 1 − 1/n"),
@@ -42,11 +42,19 @@ def method_label(name: CurveName) -> str:
     return f"natural gradient, {text}" if name.gradient == "natural" else text
 
 
+def short_label(name: CurveName) -> str:
+    """The same for a narrow panel."""
+    if name.method == "scratch":
+        return "scratch"
+    return f"β = {float(name.beta):g}" + (", recursive" if name.mu == "recursive" else "")
+
+
 def law_text(growth: Growth) -> str:
-    """The better of the two laws."""
-    if growth.better == "power":
-        return f"n^{growth.power.value:.2f}"
-    return f"{growth.exponential.value:.2f}ⁿ"
+    """The better of the two laws, as matplotlib sets it; open: its interval has no upper end."""
+    better = growth.power if growth.better == "power" else growth.exponential
+    value = f"{better.value:.2f}"
+    text = f"$n^{{{value}}}$" if growth.better == "power" else f"${value}^n$"
+    return text if math.isfinite(better.high) else f"{text} (open)"
 
 
 def slope_text(slope: Slope, digits: int) -> str:
@@ -57,7 +65,7 @@ def slope_text(slope: Slope, digits: int) -> str:
 
 def main_figure(curves: Sequence[Curve]) -> Figure:
     """The two settings of the lock with exact gradients, and the samples of the first."""
-    figure = Figure(figsize=(WIDTH, 4.1), layout="constrained")
+    figure = Figure(figsize=(WIDTH[0], 3.9), layout="constrained")
     for axes, (setting, gradient, quantity, title) in zip(figure.subplots(1, 3), MAIN, strict=True):
         shown = [
             curve
@@ -83,7 +91,7 @@ def _natural_beside(curve: Curve, gradient: str) -> bool:
 
 def families_figure(curves: Sequence[Curve]) -> Figure:
     """The other families: exact gradients above, samples of sampled gradients below."""
-    figure = Figure(figsize=(WIDTH, 6.4), layout="constrained")
+    figure = Figure(figsize=(WIDTH[1], 6.4), layout="constrained")
     grid = figure.subplots(2, len(FAMILIES))
     rows = (("exact", "gradient_steps"), ("sampled", "env_steps"))
     for line, (gradient, quantity) in zip(grid, rows, strict=True):
@@ -95,15 +103,20 @@ def families_figure(curves: Sequence[Curve]) -> Figure:
                 and curve.quantity == quantity
                 and float(curve.name.beta) != 0.5
             ]
-            _panel(
-                axes, shown, f"{title}, {gradient}", Y_LABELS[quantity] if axes is line[0] else ""
-            )
+            label = Y_LABELS[quantity] if axes is line[0] else ""
+            _panel(axes, shown, f"{title}, {gradient}", label, short_label)
     return figure
 
 
-def _panel(axes: Axes, curves: Sequence[Curve], title: str, label: str) -> None:
-    for curve in curves:
-        _draw(axes, curve)
+def _panel(
+    axes: Axes,
+    curves: Sequence[Curve],
+    title: str,
+    label: str,
+    named: Callable[[CurveName], str] = method_label,
+) -> None:
+    for number, curve in enumerate(curves):
+        _draw(axes, curve, named(curve.name), 4 + 1.6 * (len(curves) - number))
     axes.set(xscale="log", yscale="log", title=title, xlabel="states n", ylabel=label)
     sizes = [cost.size for curve in curves for cost in curve.costs]
     if sizes:
@@ -116,11 +129,13 @@ def _panel(axes: Axes, curves: Sequence[Curve], title: str, label: str) -> None:
         axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
 
 
-def _draw(axes: Axes, curve: Curve) -> None:
-    """Medians as a line, seeds as faint dots, the fitted law dashed, cut-off runs as triangles."""
+def _draw(axes: Axes, curve: Curve, label: str, triangle: float) -> None:
+    """Medians as a line, seeds as faint dots, the fitted law dotted, cut-off runs as triangles.
+
+    triangle: their size, which differs by curve, as they meet at the cap.
+    """
     look = _look(curve.name)
     known = [(cost.size, cost.median) for cost in curve.costs if math.isfinite(cost.median)]
-    label = method_label(curve.name)
     if curve.growth is not None:
         label += f": {law_text(curve.growth)}"
     axes.plot(*_columns(known), marker="o", markersize=3.2, linewidth=1.3, label=label, **look)
@@ -128,7 +143,9 @@ def _draw(axes: Axes, curve: Curve) -> None:
         dots = [(c.size, v) for c in curve.costs for v in c.values if math.isfinite(v)]
         axes.plot(*_columns(dots), "o", markersize=2, alpha=0.25, color=look["color"], mew=0)
     cut = sorted(curve.spent.items())
-    axes.plot(*_columns(cut), "^", markersize=6, mfc="none", color=look["color"], linestyle="none")
+    axes.plot(
+        *_columns(cut), "^", markersize=triangle, mfc="none", color=look["color"], linestyle="none"
+    )
     if curve.growth is not None:
         x = np.geomspace(min(curve.growth.sizes), max(curve.growth.sizes), 50)
         y = [curve.growth.at(curve.growth.better, size) for size in x]

@@ -4,6 +4,8 @@ A task is done or not done: who stops the pool loses the tasks that were under w
 """
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +22,18 @@ LOOK_SECONDS = 0.2  # between two looks at whether to stop
 AHEAD = 2  # tasks a worker, handed out before they are begun
 
 
+def _leave_with_parent() -> None:
+    """End this worker when the process that started it is gone, even by kill -9."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def run_in_pool(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
@@ -32,9 +46,9 @@ def run_in_pool(
     end at once, with the tasks that they have under way.
     """
     at_least(1, "--jobs", workers)
-    ours = set(multiprocessing.active_children())
+    before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_with_parent)
     waiting: dict[Future[Any], Task] = {}
     todo = iter(tasks)
     try:
@@ -58,6 +72,6 @@ def run_in_pool(
         ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - ours:
+        for process in set(multiprocessing.active_children()) - before:
             process.terminate()
             process.join()

@@ -1,7 +1,8 @@
 """A directory of a study of many small runs: study.json says what it is, runs.csv what came out.
 
-runs.csv is replaced as a whole after every run, so that a kill at any moment leaves all rows of the
-runs that had ended. The same study goes on where it stopped; anything else is refused.
+A run's row is appended when it ends, so that a kill at any moment leaves all rows of the runs that
+had ended; half a row at the end is cut off. The same study goes on where it stopped; anything else
+is refused.
 """
 
 import csv
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rollin import __version__
-from rollin.errors import RollinError
+from rollin.errors import RollinError, reason
 from rollin.runs.files import (
     is_occupied,
     make_directory,
@@ -88,8 +89,12 @@ class RowStore:
     def load(self) -> None:
         """Read the rows that are there; whoever calls this holds the directory's lock."""
         remove_temporaries(self.out)
-        if (self.out / RUNS).exists():
-            self.rows = read_rows(self.out / RUNS, self.columns)
+        path = self.out / RUNS
+        if path.exists():
+            data = path.read_bytes()
+            if not data.endswith(b"\n"):  # a kill in the middle of a row
+                write_atomically(path, data[: data.rfind(b"\n") + 1])
+            self.rows = read_rows(path, self.columns) if path.stat().st_size else []
 
     def _compare(self, found: dict[str, Any], study: str, identity: Mapping[str, Any]) -> None:
         wanted = {"study": study, **identity, "version": __version__}
@@ -112,13 +117,19 @@ class RowStore:
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep a row; it is in the file when this returns."""
         self.rows.append({name: str(row[name]) for name in self.columns})
-        self.save(durable=False)
+        text = rows_text(self.columns, self.rows[-1:])
+        path = self.out / RUNS
+        new = not path.exists() or path.stat().st_size == 0
+        try:
+            with path.open("a", encoding="utf-8", newline="") as file:
+                file.write(text if new else text.partition("\n")[2])
+        except OSError as error:
+            raise RollinError(f"{path} could not be written: {reason(error)}.") from error
 
-    def save(self, *, durable: bool = True) -> None:
-        """Write the rows, in the order of their keys' text, so that the file tells no history."""
+    def save(self) -> None:
+        """Write all rows anew in the order of their keys, so that the file tells no history."""
         ordered = sorted(self.rows, key=self._order)
-        text = rows_text(self.columns, ordered)
-        write_atomically(self.out / RUNS, text.encode(), durable=durable)
+        write_atomically(self.out / RUNS, rows_text(self.columns, ordered).encode())
 
     def _order(self, row: Row) -> list[tuple[int, float, str]]:
         """Numbers by their size, words by the alphabet."""

@@ -152,30 +152,31 @@ def _success(pi: Any, hits: Any, rho: Any, horizon: int, structure: Any) -> floa
     """P(some pair of `hits` is used within `horizon` steps | s_0 ~ ρ)."""
     nexts, merged = structure[4], structure[5]
     S, A = pi.shape
-    # each state's distinct next states, with the chance to get there without success
+    # each state's distinct next states, with the chance to get there without success; in columns,
+    # and with unsigned indices, so that the compiler makes vector code of the sweeps
     chance = np.zeros((S, A))
     for s in range(S):
         for a in range(A):
             if not hits[s, a]:
                 chance[s, merged[s, a]] += pi[s, a]
-    at = np.empty(S + 1, np.int64)
-    to = np.empty(S * A, np.int64)
-    weight = np.empty(S * A)
-    used = 0
+    weight = np.zeros((A, S))
+    to = np.zeros((A, S), np.uint64)
+    width = 1
     for s in range(S):
-        at[s] = used
+        used = 0
         for a in range(A):
             if chance[s, a] > 0.0:
-                to[used], weight[used] = nexts[s, a], chance[s, a]
+                to[used, s], weight[used, s] = nexts[s, a], chance[s, a]
                 used += 1
-    at[S] = used
+        width = max(width, used)
     missed, later = np.ones(S), np.ones(S)
     for _ in range(horizon):
-        for s in range(S):
-            total = 0.0
-            for i in range(at[s], at[s + 1]):
-                total += weight[i] * later[to[i]]
-            missed[s] = total
+        for s in range(np.uint64(S)):
+            missed[s] = weight[0, s] * later[to[0, s]]
+        for j in range(1, width):
+            column, target = weight[j], to[j]
+            for s in range(np.uint64(S)):
+                missed[s] += column[s] * later[target[s]]
         missed, later = later, missed
     total = 0.0
     for s in range(S):

@@ -1,0 +1,283 @@
+"""Tables of docs/results/complexity.md, from results/complexity.
+
+`python -m benchmarks.complexity_page` writes them between their markers; with a directory of
+`rollin reproduce complexity` it first takes the rows, fits and pictures of that over.
+"""
+
+import csv
+import json
+import math
+import re
+import shutil
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from rollin.analysis.gains import Curve, curves_of
+from rollin.paper.complexity_gains import COLUMNS, SETTINGS
+from rollin.report.growth import method_label, slope_text
+from rollin.runs.row_store import Row, read_rows
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "complexity"
+PAGE = ROOT / "docs" / "results" / "complexity.md"
+IMAGES = ROOT / "docs" / "images"
+
+
+@cache
+def rows() -> list[Row]:
+    return read_rows(RESULTS / "runs.csv", COLUMNS)
+
+
+@cache
+def curves() -> list[Curve]:
+    return curves_of(rows())
+
+
+def of(setting: str, gradient: str, quantity: str = "gradient_steps") -> list[Curve]:
+    """Curves of a setting, a gradient and a cost."""
+    wanted = (setting, gradient, quantity)
+    return [c for c in curves() if (c.name.setting, c.name.gradient, c.quantity) == wanted]
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.3g}".replace("e+0", "e")
+
+
+def cost_text(curve: Curve, size: int) -> str:
+    """The median, > the cap where it was cut off, with how many seeds ended if not all."""
+    (cost,) = [cost for cost in curve.costs if cost.size == size] or [None]
+    if cost is None:
+        return ""
+    known = math.isfinite(cost.median)
+    text = number(cost.median) if known else f"> {number(curve.spent[size])}"
+    seeds = len(cost.values)
+    return text if seeds == 1 or cost.solved == seeds else f"{text} ({cost.solved}/{seeds})"
+
+
+def laws(curve: Curve) -> tuple[str, str]:
+    growth = curve.growth
+    if growth is None:
+        return "–", "–"
+    power, base = slope_text(growth.power, 2), slope_text(growth.exponential, 3)
+    return (f"**{power}**", base) if growth.better == "power" else (power, f"**{base}**")
+
+
+def off(curve: Curve) -> str:
+    """How far the medians are from the two laws."""
+    if curve.growth is None:
+        return "–"
+    both = (curve.growth.power, curve.growth.exponential)
+    return " / ".join(f"{100 * slope.residual:.0f} %" for slope in both)
+
+
+def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *body]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def cost_table(curves: Sequence[Curve], sizes: Sequence[int]) -> list[str]:
+    head = ["", *(f"n = {size}" for size in sizes), "p of nᵖ", "b of bⁿ", "off by"]
+    body = [
+        [method_label(c.name), *(cost_text(c, size) for size in sizes), *laws(c), off(c)]
+        for c in curves
+    ]
+    return table(head, body)
+
+
+def lock() -> list[str]:
+    return cost_table([*of("lock", "exact"), *of("lock", "natural")], (8, 16, 20, 24, 32, 64, 128))
+
+
+def lock_fixed() -> list[str]:
+    found = [*of("lock-fixed", "exact"), *of("lock-fixed", "natural")]
+    return cost_table(found, (8, 16, 32, 48, 64, 96))
+
+
+def mixed() -> list[str]:
+    """b of n^p · b^n at fixed γ, beside what the discount would make it."""
+    body: list[list[str]] = []
+    for curve in of("lock-fixed", "exact"):
+        growth, beta = curve.growth, float(curve.name.beta)
+        if curve.name.method == "scratch" or growth is None or growth.mixed is None:
+            continue
+        recursive = curve.name.mu == "recursive" or beta == 0
+        discount = f"{(1 - beta * 0.1) / 0.9:.3f}" if recursive else "–"
+        sizes = ", ".join(map(str, growth.sizes))
+        body.append([method_label(curve.name), sizes, slope_text(growth.mixed, 3), discount])
+    return table(["", "sizes", "b of nᵖ·bⁿ", "1/γ'"], body)
+
+
+def lock_uniform() -> list[str]:
+    return cost_table(of("lock-uniform", "exact"), (8, 16, 32, 64, 96))
+
+
+def sampled_steps() -> list[str]:
+    return cost_table(of("lock", "sampled"), (8, 16, 18, 24, 32, 48))
+
+
+def sampled_samples() -> list[str]:
+    return cost_table(of("lock", "sampled", "env_steps"), (8, 16, 18, 24, 32, 48))
+
+
+def fixed_steps() -> list[str]:
+    return cost_table(of("lock-fixed", "sampled"), (8, 12, 16, 24, 32))
+
+
+def fixed_samples() -> list[str]:
+    return cost_table(of("lock-fixed", "sampled", "env_steps"), (8, 12, 16, 24, 32))
+
+
+def families() -> list[str]:
+    titles = {setting.name: setting.title for setting in SETTINGS}
+    body: list[list[str]] = []
+    for setting in ("corridor", "grid", "random"):
+        for gradient in ("exact", "natural"):
+            for curve in of(setting, gradient):
+                shown = [c for c in curve.costs if math.isfinite(c.median)]
+                ends = [f"{c.size}: {number(c.median)}" for c in (shown[0], shown[-1])]
+                body.append(
+                    [titles[setting], method_label(curve.name), " → ".join(ends), *laws(curve),
+                     off(curve)]
+                )  # fmt: skip
+    return table(["family", "method", "n: steps", "p of nᵖ", "b of bⁿ", "off by"], body)
+
+
+def families_sampled() -> list[str]:
+    titles = {setting.name: setting.title for setting in SETTINGS}
+    body: list[list[str]] = []
+    for setting in ("corridor", "grid", "random", "lock-uniform"):
+        for curve in of(setting, "sampled", "env_steps"):
+            runs = sum(len(cost.values) for cost in curve.costs)
+            ended = sum(cost.solved for cost in curve.costs)
+            shown = [c for c in curve.costs if math.isfinite(c.median)]
+            ends = [f"{c.size}: {number(c.median)}" for c in (shown[0], shown[-1])]
+            body.append(
+                [titles[setting], method_label(curve.name), " → ".join(ends), f"{ended} of {runs}",
+                 *laws(curve)]
+            )  # fmt: skip
+    return table(["family", "method", "n: environment steps", "solved", "p of nᵖ", "b of bⁿ"], body)
+
+
+def ratios() -> list[str]:
+    """Steps beside the mismatch ratio and R."""
+    body: list[list[str]] = []
+    for setting in ("lock", "lock-fixed", "lock-uniform"):
+        for curve in of(setting, "exact"):
+            found = {
+                int(row["n"]): row
+                for row in rows()
+                if all(row[name] == value for name, value in curve.name._asdict().items())
+            }
+            largest = max((n for n, row in found.items() if row["solved"] == "1"), default=None)
+            if largest is None:
+                continue
+            for n in sorted({16, largest} & found.keys()):
+                row = found[n]
+                steps, eta = int(row["gradient_steps"]), float(row["eta"])
+                body.append(
+                    [setting, method_label(curve.name), str(n), number(steps),
+                     _ratio(row["ln_mismatch_rho"]), _ratio(row["ln_mismatch_mu"]),
+                     f"{float(row['predictor']):,.1f}",
+                     f"{eta * steps / float(row['predictor']):.2f}"]
+                )  # fmt: skip
+    head = ["setting", "method", "n", "steps", "‖d/ρ‖∞", "‖d/μ_K‖∞", "R", "η · steps / R"]
+    return table(head, body)
+
+
+def _ratio(text: str) -> str:
+    if text == "":
+        return ""
+    value = math.exp(float(text)) if float(text) < 700 else math.inf
+    return "∞" if math.isinf(value) else f"{value:.3g}"
+
+
+def predictor() -> list[str]:
+    """Range of η · steps / R over all exact runs that ended, by setting."""
+    body: list[list[str]] = []
+    for setting in SETTINGS:
+        for scratch in (True, False):
+            found = [
+                float(row["eta"]) * int(row["gradient_steps"]) / float(row["predictor"])
+                for row in rows()
+                if row["setting"] == setting.name and row["gradient"] == "exact"
+                and row["solved"] == "1" and (row["method"] == "scratch") == scratch
+                and int(row["states"]) >= 10
+            ]  # fmt: skip
+            body.append(
+                [setting.title, "scratch" if scratch else "with a curriculum", str(len(found)),
+                 f"{min(found):.2f} – {max(found):.2f}", f"{statistics.median(found):.2f}"]
+            )  # fmt: skip
+    return table(["setting", "", "runs", "η · steps / R", "median"], body)
+
+
+def origin() -> list[str]:
+    """What the runs were done with."""
+    found = json.loads((RESULTS / "study.json").read_text())
+    minutes = sum(float(row["seconds"]) for row in rows()) / 60
+    ended = sum(row["solved"] == "1" for row in rows())
+    kinds = found["versions"]
+    return [
+        f"{len(rows()):,} runs, {ended:,} of them solved, the others cut off at their cap; "
+        f"{minutes:.0f} minutes of computing in all, on two cores that had other work. "
+        f"{found['processor']}, rollin {found['version']}, Python {kinds['python']}, numpy "
+        f"{kinds['numpy']}, numba {kinds['numba']}. Command: `{found['command']}`."
+    ]
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "lock": lock,
+    "lock-fixed": lock_fixed,
+    "mixed": mixed,
+    "lock-uniform": lock_uniform,
+    "sampled-steps": sampled_steps,
+    "sampled-samples": sampled_samples,
+    "fixed-steps": fixed_steps,
+    "fixed-samples": fixed_samples,
+    "families": families,
+    "families-sampled": families_sampled,
+    "ratios": ratios,
+    "predictor": predictor,
+    "origin": origin,
+}
+
+
+def filled(page: str) -> str:
+    """The page with every table between its markers."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
+        before, found, rest = page.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not (found and found_end):
+            raise SystemExit(f"{PAGE} has no markers of {name}.")
+        page = before + begin + "\n".join([*make(), end]) + after
+    unknown = set(re.findall(r"<!-- begin: (\S+) -->", page)) - set(TABLES)
+    if unknown:
+        raise SystemExit(f"{PAGE} has markers of unknown tables: {', '.join(sorted(unknown))}.")
+    return page
+
+
+def take_over(out: Path) -> None:
+    """Copy a study's rows, fits, origin and pictures into the repository."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for name, kept in (("runs.csv",) * 2, ("complexity.csv", "fits.csv"), ("study.json",) * 2):
+        shutil.copyfile(out / name, RESULTS / kept)
+    for name in ("complexity.png", "complexity-families.png"):
+        shutil.copyfile(out / name, IMAGES / name)
+
+
+def main(arguments: Sequence[str]) -> None:
+    for directory in arguments:
+        take_over(Path(directory))
+    PAGE.write_text(filled(PAGE.read_text()))
+
+
+def committed_fits() -> list[dict[str, str]]:
+    with (RESULTS / "fits.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
