@@ -7,32 +7,32 @@ python -m docs.pages      # or make pages
 <!-- end: NAME -->
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from studies import robots_page
+from studies import complexity_page, robots_page
 
-from rollin.analysis.sheet import Sheet
 from rollin.paper.numbers import numbers
-from rollin.report.sheets import filled
+from rollin.report.sheets import filled, texts_of
 from rollin.runs.files import write_atomically
 
 DOCS = Path(__file__).parent
-TABLES: dict[str, Callable[[], Sequence[Sheet]]] = {
-    "results/paper-numbers.md": lambda: numbers().tables,
-    "results/robots.md": robots_page.tables,
+TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
+    "results/complexity.md": complexity_page.texts,
+    "results/paper-numbers.md": lambda: texts_of(numbers().tables),
+    "results/robots.md": lambda: texts_of(robots_page.tables()),
 }
-"""What stands in a page."""
+"""What stands in a page, by the name of its markers."""
 
 
 def filled_page(name: str) -> str:
     """A page as its records would have it."""
-    return filled((DOCS / name).read_text(), TABLES[name]())
+    return filled((DOCS / name).read_text(), TEXTS[name]())
 
 
 def main() -> None:
     """Fill in all pages."""
-    for name in TABLES:
+    for name in TEXTS:
         write_atomically(DOCS / name, filled_page(name).encode())
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import complexity_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from studies import complexity_page
 
 import rollin
 from rollin.analysis.gains import FIT_COLUMNS, CurveName, curves_of, fit_rows
@@ -602,11 +602,6 @@ def test_the_committed_fits_follow_from_the_runs() -> None:
     text = rows_text(FIT_COLUMNS, fits)
     committed = sorted(complexity_page.committed_fits(), key=key)
     assert rows_text(FIT_COLUMNS, committed) == text
-
-
-def test_the_pages_tables_follow_from_the_runs() -> None:
-    page = complexity_page.PAGE.read_text()
-    assert complexity_page.filled(page) == page
 
 
 def test_a_committed_row_comes_out_again() -> None:

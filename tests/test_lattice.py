@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rollin.analysis.lattice import Error, Lattice, count, fastest, mixture, rounded, seed_sets
 from rollin.analysis.sheet import Sheet, sheet
 from rollin.errors import RollinError
-from rollin.report.sheets import filled, marks, sheet_csv, sheet_markdown
+from rollin.report.sheets import filled, marks, sheet_csv, sheet_markdown, texts_of
 
 
 def prints_as(value_squared: Fraction, text: str) -> bool:
@@ -109,9 +109,9 @@ def test_sheets_laid_out() -> None:
     assert sheet_markdown(one) == "| a | b |\n| --- | --- |\n| 1 | x, y |\n| **2** |  |"
     assert sheet_csv(one) == 'a,b\n1,"x, y"\n**2**,\n'
     begin, end = marks("s")
-    page = filled(f"before\n{begin}\nold\n{end}\nbehind", [one])
+    page = filled(f"before\n{begin}\nold\n{end}\nbehind", texts_of([one]))
     assert page == f"before\n{begin}\n{sheet_markdown(one)}\n{end}\nbehind"
     with pytest.raises(RollinError, match="begin: s"):
-        filled("nothing", [one])
+        filled("nothing", {"s": ""})
     with pytest.raises(ValueError, match="must have 2 entries"):
         sheet("s", "", "a|b", [[1]])

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Group
 from rich.table import Table
@@ -32,15 +32,20 @@ def sheets_markdown(sheets: Iterable[Sheet]) -> str:
     return "\n".join(parts)
 
 
-def filled(page: str, sheets: Iterable[Sheet]) -> str:
-    """A page with the sheets between their marks, in place of what stood there."""
-    for sheet in sheets:
-        begin, end = marks(sheet.name)
+def filled(page: str, texts: Mapping[str, str]) -> str:
+    """A page with texts between the marks of their names, in place of what stood there."""
+    for name, text in texts.items():
+        begin, end = marks(name)
         if page.count(begin) != 1 or page.count(end) != 1:
             raise RollinError(f"A page must have {begin} and {end} once each.")
         before, _, rest = page.partition(f"{begin}\n")
-        page = f"{before}{begin}\n{sheet_markdown(sheet)}\n{end}{rest.partition(end)[2]}"
+        page = f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}"
     return page
+
+
+def texts_of(sheets: Iterable[Sheet]) -> dict[str, str]:
+    """Sheets as Markdown by name."""
+    return {sheet.name: sheet_markdown(sheet) for sheet in sheets}
 
 
 def sheet_csv(sheet: Sheet) -> str:

@@ -15,7 +15,7 @@ from rollin.advance import SuccessRate
 from rollin.checks import at_least, check_alpha, check_beta, positive
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.complexity import mismatch_ratio
+from rollin.tabular.complexity import largest_ratio
 from rollin.tabular.elimination import (
     I64,
     Elimination,
@@ -144,7 +144,8 @@ def mismatch_of(mdp: ContextualMDP, alpha: float, mu: Array) -> float:
     """ln ‖d_μ^{π*_K} / μ‖_∞ on the last context, the ratio in Lemma A.1 and Theorem 4.1."""
     log_pi = soft.log_softmax(_optimum(mdp, alpha, mdp.K, Elimination.of(mdp).arrays))
     with np.errstate(divide="ignore"):
-        return mismatch_ratio(mdp, log_pi, np.log(mu)).log
+        log_mu = np.log(mu)
+    return largest_ratio(soft.log_visitation(mdp, log_pi, log_mu), log_mu).log
 
 
 class JudgedFromOutside(RandomHorizonSPG):

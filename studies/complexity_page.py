@@ -1,13 +1,12 @@
-"""Tables of docs/results/complexity.md, from results/complexity.
+"""Tables of docs/results/complexity.md, from results/complexity; docs/pages.py writes them.
 
-`python -m benchmarks.complexity_page` writes them between their markers; with a directory of
-`rollin reproduce complexity` it first takes the rows, fits and pictures of that over.
+`python -m studies.complexity_page OUT` takes over the rows, fits and pictures of a directory of
+`rollin reproduce complexity`.
 """
 
 import csv
 import json
 import math
-import re
 import shutil
 import statistics
 import sys
@@ -28,11 +27,13 @@ IMAGES = ROOT / "docs" / "images"
 
 @cache
 def rows() -> list[Row]:
+    """The committed runs."""
     return read_rows(RESULTS / "runs.csv", COLUMNS)
 
 
 @cache
 def curves() -> list[Curve]:
+    """Their costs against size."""
     return curves_of(rows())
 
 
@@ -244,19 +245,9 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 }
 
 
-def filled(page: str) -> str:
-    """The page with every table between its markers."""
-    for name, make in TABLES.items():
-        begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
-        before, found, rest = page.partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not (found and found_end):
-            raise SystemExit(f"{PAGE} has no markers of {name}.")
-        page = before + begin + "\n".join([*make(), end]) + after
-    unknown = set(re.findall(r"<!-- begin: (\S+) -->", page)) - set(TABLES)
-    if unknown:
-        raise SystemExit(f"{PAGE} has markers of unknown tables: {', '.join(sorted(unknown))}.")
-    return page
+def texts() -> dict[str, str]:
+    """Everything that stands in the page, by the name of its markers."""
+    return {name: "\n".join(make()) for name, make in TABLES.items()}
 
 
 def take_over(out: Path) -> None:
@@ -268,16 +259,10 @@ def take_over(out: Path) -> None:
         shutil.copyfile(out / name, IMAGES / name)
 
 
-def main(arguments: Sequence[str]) -> None:
-    for directory in arguments:
-        take_over(Path(directory))
-    PAGE.write_text(filled(PAGE.read_text()))
-
-
 def committed_fits() -> list[dict[str, str]]:
     with (RESULTS / "fits.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    take_over(Path(sys.argv[1]))
