@@ -24,6 +24,7 @@ from rollin.checks import (
 from rollin.curriculum import KappaReading, ThresholdArgument
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
+from rollin.runs.older import as_it_was
 from rollin.runs.typed import typed_option
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
@@ -312,7 +313,8 @@ def spec_from_json(value: dict[str, Any]) -> RunSpec[Any]:
         engine = ENGINES.get(value["engine"])
         if engine is None:
             raise RollinError(f"config.json names an unknown engine: {value['engine']}.")
-        return RunSpec(str(value["task"]), _config(engine, value["config"]))
+        task = str(value["task"])
+        return RunSpec(task, _config(engine, as_it_was(engine.engine, task, value["config"])))
     except (KeyError, TypeError) as error:
         raise RollinError(f"config.json is not a run's configuration: {error}.") from error
 
