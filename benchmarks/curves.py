@@ -1,6 +1,7 @@
 """Learning curves of plain SAC on Hopper-v5: our learners beside Stable-Baselines3's.
 
-    rollin train Hopper-v5 --learner cpu --seed 0 --steps 200000 --out runs/cpu-0      (and jax)
+    rollin train Hopper-v5 --learner cpu --seed 0 --steps 200000 --out runs/cpu-0      (and jax;
+        the committed ones with --head-gain 1.4142135623730951, which was the default then)
     .venv-peers/bin/python benchmarks/peers/sac/sb3_curve.py --seed 0 --out runs/sb3-0.csv
     python -m benchmarks.curves runs/cpu-0 runs/jax-0 runs/sb3-0.csv
 

@@ -50,7 +50,7 @@ class Policy(nn.Module):
     def __call__(self, observation: Any) -> Any:
         """The distribution at an observation."""
         x = Mlp(self.hidden, activate_last=True)(observation)
-        mean = nn.Dense(self.actions, kernel_init=orthogonal())(x)
+        mean = nn.Dense(self.actions, kernel_init=orthogonal(1.0))(x)
         log_std = nn.Dense(self.actions, kernel_init=orthogonal(1.0))(x)
         log_std = jnp.clip(log_std, -10.0, 2.0)
         base = tfp.distributions.MultivariateNormalDiag(mean, jnp.exp(log_std))
