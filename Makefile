@@ -43,7 +43,7 @@ bench-sac: $(VENV)/dev $(PEERS)/ready
 
 # starts in the background, or goes on where it stopped. Linux shares a core by sessions first, so
 # that the lowest priority has to be that of the session, too.
-evidence: $(EVIDENCE)/.venv/core
+evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
 	@cd $(EVIDENCE) && if pgrep -f "studies.robots run --out $$PWD/" >/dev/null; then \
 		echo "Evidence: already running, see $$PWD/robots.log"; \
 	else \
@@ -58,10 +58,12 @@ evidence-collect: $(VENV)/core
 	$(BIN)/python -m studies.robots_page
 	$(BIN)/python -m docs.pages
 
-$(EVIDENCE)/.venv/core:
+$(EVIDENCE)/.venv/$(EVIDENCE_COMMIT):
 	test -d $(EVIDENCE)/.git || git clone --quiet --no-checkout . $(EVIDENCE)
+	git -C $(EVIDENCE) fetch --quiet $(CURDIR)
 	git -C $(EVIDENCE) checkout --quiet $(EVIDENCE_COMMIT)
 	$(MAKE) -C $(EVIDENCE) $(VENV)/core
+	touch $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -21,7 +21,7 @@ RESULTS = ROOT / "results" / "point-umaze"
 IMAGES = ROOT / "docs" / "images"
 TITLES = {
     "demo": "the task as it comes: Δ = 1/12",
-    "slow": "half the speed, starting at κ = Δ",
+    "slow": "half the speed, without the first goal",
     "fine": "half the step: Δ = 1/24",
 }
 WAYS = {

@@ -111,6 +111,13 @@ def spec_of(condition: Condition, seed: int) -> RunSpec[RollinConfig]:
     return RunSpec(condition.task, rollin_config(**options))
 
 
+def described() -> Iterator[RunSpec[RollinConfig]]:
+    """All runs of either reading."""
+    for conditions in READINGS.values():
+        for condition in conditions:
+            yield from (spec_of(condition, seed) for seed in range(SEEDS))
+
+
 def key_of(spec: RunSpec[RollinConfig]) -> Key:
     """What tells a run from the others, as in the CSVs."""
     config, algorithm = spec.config, spec.config.algorithm
@@ -158,7 +165,7 @@ def reached(path: Path, spec: RunSpec[RollinConfig]) -> int:
     directory = RunDirectory(path)
     if directory.finished:
         return spec.config.steps
-    saved = read_checkpoint(directory.checkpoint, spec.hash)
+    saved = read_checkpoint(directory.checkpoint, directory.recorded_hash() or spec.hash)
     return saved.step if saved is not None else 0
 
 
@@ -168,19 +175,28 @@ def reached(path: Path, spec: RunSpec[RollinConfig]) -> int:
 def collect(out: Path, results: Path = RESULTS) -> None:
     """figures.csv, curves.csv and visits.csv with all runs below a directory."""
     found: dict[str, dict[Key, list[Sequence[Any]]]] = {name: {} for name in COLUMNS}
+    known = {key: int(rows[-1]["step"]) for key, rows in read("figures.csv", results).items()}
+    wanted = {key_of(spec): spec for spec in described()}
     for run_ in find_runs(out):
-        spec = run_.spec()
-        key = key_of(spec)
         try:
-            curve = LearningCurve.read(run_)
+            spec, curve = run_.spec(), LearningCurve.read(run_)
             step, progress, seconds = progress_of(run_)
         except RollinError as error:
             print(f"Passed over {run_.path}: {error}")
             continue
+        key = key_of(spec)
+        if wanted.get(key) != spec:
+            print(
+                f"Passed over {run_.path}: its options are not those of a condition of this study"
+            )
+            continue
+        if known.get(key, 0) > step:
+            print(f"Passed over {run_.path}: the records have a longer run of its seed")
+            continue
         machine = read_json(run_.path / MACHINE).get("processor", "")
         version = read_json(run_.path / "config.json")["versions"]["rollin"]
         rows: list[Sequence[Any]] = [
-            [*row, spec.hash, "", "", ""] for row in figures_of(run_, step, progress)
+            [*row, run_.recorded_hash(), "", "", ""] for row in figures_of(run_, step, progress)
         ]
         rows[-1] = [*rows[-1][:-3], f"{seconds:.0f}", machine, version]
         found["figures.csv"][key] = rows
@@ -243,7 +259,7 @@ def progress_of(run_: RunDirectory) -> tuple[int, Progress, float]:
         kappas = result["curriculum"]["kappas"]
         progress = Progress(result["K"], result["k"], advances, kappas)
         return int(result["env_steps"]), progress, float(result["seconds"])
-    saved = read_checkpoint(run_.checkpoint, run_.spec().hash)
+    saved = read_checkpoint(run_.checkpoint, run_.recorded_hash() or run_.spec().hash)
     if saved is None:
         raise RollinError("no checkpoint yet")
     progress = Progress(1, kappas=saved.values["curriculum"]["kappas"])
@@ -283,20 +299,13 @@ def merge(name: str, new: Mapping[Key, Sequence[Sequence[Any]]], results: Path) 
         key: [[row[column] for column in columns] for row in old]
         for key, old in read(name, results).items()
     }
-    for key, found in new.items():
-        if found and ("step" not in columns or not _is_longer(rows.get(key), found)):
-            rows[key] = found
+    rows |= new
     ordered = sorted(rows, key=lambda key: (*key[:-1], int(key[-1])))
     lines: Iterable[Sequence[Any]] = ([*key, *row] for key in ordered for row in rows[key])
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([[*KEY, *columns], *lines])
     results.mkdir(parents=True, exist_ok=True)
     write_atomically(results / name, text.getvalue().encode())
-
-
-def _is_longer(old: Sequence[Sequence[Any]] | None, new: Sequence[Sequence[Any]]) -> bool:
-    """Whether a run's older rows reach farther than its new ones, of a run that began anew."""
-    return old is not None and int(old[-1][0]) > int(new[-1][0])
 
 
 def main() -> None:

@@ -163,6 +163,7 @@ def draw_visits() -> bytes:
         most = max(int(row["steps"]) for rows in found.values() for row in rows)
         for ax, (key, rows) in zip(axes, found.items(), strict=True):
             reached = read("figures.csv")[key][-1]
+            # the printed reading has a context at the start, so that κ is the position, too
             draw_maze(ax, polyline(PATH)(float(reached["kappa"])), [])
             edges = np.arange(-2, 10 + CELL / 2, CELL)
             counts = np.zeros((len(edges) - 1, len(edges) - 1))

@@ -85,13 +85,12 @@ def test_a_start_of_one_step_follows_the_step():
 
 @given(st.integers(2, 30), st.integers(0, 29))
 def test_readings_of_kappa_and_of_the_thresholds_argument(parts, k):
-    """By hand: position (k + 1)/N, index k/(N - 1), steps k/N."""
+    """By hand: position (k + 1)/N, index k/(N - 1)."""
     k %= parts
     made = Curriculum.along([[0], [1]], 1 / parts, lambda x: x, start="delta")
     assert made.threshold(k) == made.kappas[k] == k / (parts - 1)
     printed = made.changed(kappa="position", threshold_at="position")
     assert printed.kappas[k] == printed.threshold(k) == pytest.approx((k + 1) / parts)
-    assert made.changed(threshold_at="steps").threshold(k) == pytest.approx(k / parts, abs=1e-11)
 
 
 def test_thresholds_may_rise_with_kappa():
@@ -112,7 +111,8 @@ def test_thresholds_may_rise_with_kappa():
         (lambda: Curriculum.along(U, 0.1, 1.0, start=1.0), r"start at a position in \[0, 1\)"),
         (lambda: Curriculum.along(U, 0.1, 1.0, start=ANY("last")), r"start at .* got last"),
         (lambda: Curriculum.along(U, 0.1, 1.0, kappa=ANY("k")), "one of index, position, got 'k'"),
-        (lambda: Curriculum.along(U, 0.1, 1.0, threshold_at=ANY(1)), "steps, position, got 1"),
+        (lambda: Curriculum.along(U, 0.1, 1.0, threshold_at=ANY(1)), "of kappa, position, got 1"),
+        (lambda: Curriculum.along(U, 1.0, 1.0, start="delta"), "leaves one context"),
         (lambda: Curriculum.along([[0, 0]], 0.1, 1.0), "at least two corners"),
         (lambda: Curriculum.along([[1], [1]], 0.1, 1.0), "not all the same point"),
         (lambda: ReturnThreshold(math.nan), "R must be a finite number"),

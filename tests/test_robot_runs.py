@@ -72,6 +72,10 @@ def test_a_run_of_an_older_version_is_read_as_what_it_was(task):
     older = spec_from_json(described).config
     assert older.sac.head_gain == math.sqrt(2)
     assert older.algorithm.exp_fill == older.sac.batch
+    listed = {**described["config"], "contexts": "[[1, 1], [2, 2]]", "threshold": 3.0}
+    assert spec_from_json({**described, "config": listed}).config.start is None
+    uneven = {**described["config"], "delta": 0.3}
+    assert spec_from_json({**described, "config": uneven}).config.kappa == "position"
     env = make_contextual(task)
     walked, now = curriculum_of(env, older), curriculum_of(env, spec.config)
     if task == "point-umaze":  # whose runs keep their bits

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from studies import robots
 
+from rollin.envs.registry import make_contextual
+from rollin.runs.curricula import curriculum_of
 from rollin.runs.store import RunDirectory, read_metrics
 
 
@@ -17,12 +19,18 @@ def test_the_committed_runs_are_those_that_are_described() -> None:
         for seed in range(robots.SEEDS)
         for spec in (robots.spec_of(condition, seed),)
     }
-    for key, rows in robots.read("figures.csv").items():
+    assert len(described) == len([*robots.described()])
+    found = robots.read("figures.csv")
+    first_look = {robots.key_of(robots.spec_of(condition, 0)) for condition in robots.FIRST_LOOK}
+    assert first_look <= found.keys()
+    assert found.keys() - first_look  # runs with the readings that fit
+    for key, rows in found.items():
         spec_hash, until = described[key]
         assert {row["spec_hash"] for row in rows} == {spec_hash}
         steps = [int(row["step"]) for row in rows]
         assert steps == sorted(steps)
         assert steps[-1] < until + 2000  # to the end of an episode
+        assert key not in first_look or steps[-1] >= until
         for row in rows:
             last = 24 if key[1] == "antmaze-umaze" else 9
             assert float(row["kappa"]) == pytest.approx(int(row["k"]) / last, rel=1e-5)
@@ -35,7 +43,10 @@ def small() -> robots.Condition:
 
 
 def test_a_run_is_read_at_every_step_that_it_has_passed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: robots.Condition
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    small: robots.Condition,
 ) -> None:
     """An unfinished run gives figures up to its checkpoint, and none beyond."""
     spec = robots.spec_of(small, 0)
@@ -46,7 +57,10 @@ def test_a_run_is_read_at_every_step_that_it_has_passed(
     assert not RunDirectory(out).finished
     assert robots.run_one((spec, out, small.until)) == ("a", step)  # nothing is left to do
 
+    robots.collect(tmp_path / "runs", results)
+    assert "not those of a condition of this study" in capsys.readouterr().out
     monkeypatch.setattr(robots, "EVERY", 100)
+    monkeypatch.setitem(robots.READINGS, "tables", (small,))
     robots.collect(tmp_path / "runs", results)
     rows = robots.read("figures.csv", results)[robots.key_of(spec)]
     assert [int(row["step"]) for row in rows] == [*range(100, step, 100), step]
@@ -57,6 +71,13 @@ def test_a_run_is_read_at_every_step_that_it_has_passed(
     assert rows[-1]["processor"]
     assert robots.read("curves.csv", results)[robots.key_of(spec)]
 
+    # a run that began anew on another machine does not displace a longer one
+    longer = {robots.key_of(spec): [[step + 1, *["1"] * (len(robots.COLUMNS["figures.csv"]) - 1)]]}
+    robots.merge("figures.csv", longer, results)
+    robots.collect(tmp_path / "runs", results)
+    assert "have a longer run" in capsys.readouterr().out
+    assert len(robots.read("figures.csv", results)[robots.key_of(spec)]) == 1
+
 
 def test_records_outlive_the_directories_that_they_came_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: robots.Condition
@@ -66,13 +87,11 @@ def test_records_outlive_the_directories_that_they_came_from(
     width = len(robots.COLUMNS["figures.csv"])
     robots.merge("figures.csv", {key: [[600, *["1"] * (width - 1)]]}, tmp_path)
     kept = robots.read("figures.csv", tmp_path)[key]
-    # a run that began anew on another machine does not displace a longer one
-    anew = [[100, *["2"] * (width - 1)]]
-    robots.merge("figures.csv", {key: anew, other: anew}, tmp_path)
+    robots.merge("figures.csv", {other: [[100, *["2"] * (width - 1)]]}, tmp_path)
     found = robots.read("figures.csv", tmp_path)
     assert found[key] == kept
     assert found[other][0]["step"] == "100"
-    # and what the records have reached is not run again: of two seeds one is left
+    # what the records have reached is not run again: of two seeds one is left
     begun: list[tuple[object, Path, int]] = []
 
     class Pool:
@@ -91,10 +110,20 @@ def test_records_outlive_the_directories_that_they_came_from(
     assert [job[1].name for job in begun] == ["-".join(other)]
 
 
-def test_the_printed_reading_is_the_paper_to_the_letter() -> None:
-    for condition in robots.FIRST_LOOK:
-        config = robots.spec_of(condition, 0).config
-        assert config.literal
-        plain = robots.spec_of(robots.printed_as(condition), 0).config
-        assert not plain.literal
-        assert plain.sac.head_gain == 1.0
+@pytest.mark.parametrize("condition", robots.FIRST_LOOK[2:5])
+def test_the_printed_reading_has_the_thresholds_and_goals_of_the_text(
+    condition: robots.Condition,
+) -> None:
+    env = make_contextual(condition.task)
+    printed, plain = (
+        curriculum_of(env, robots.spec_of(read, 0).config)
+        for read in (condition, robots.printed_as(condition))
+    )
+    env.close()
+    if condition.task == "hopper":
+        assert [printed.threshold(k) for k in (0, 9)] == pytest.approx([950, 5000])
+        assert [plain.threshold(k) for k in (0, 9)] == pytest.approx([500, 4550])
+    else:
+        assert (printed.K, plain.K) == (24, 23)
+    for walked in (printed, plain):  # κ is converted in the records of either
+        assert walked.kappas == tuple(k / walked.K for k in range(walked.K + 1))

@@ -375,6 +375,7 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         (["point-umaze", "--delta", "0"], "Δ must lie in (0, 1], got 0.0"),
         (["point-umaze", "--literal"], "as the paper prints it, and PointUmaze has none"),
         (["hopper", "--literal", "--path", "[[0], [1]]"], "three ways to give a curriculum"),
+        (["hopper", "--contexts", "[[0.1], [1]]"], "with --path or --contexts, give --threshold"),
         (["point-umaze", "--contexts", "[[0, 0]]", "--threshold", "1"], "at least two contexts"),
         (["point-umaze", "--contexts", "[[0, 0], [99, 0]]", "--threshold", "1"], "lies outside"),
         (["tests.envs:no_curriculum", "--contexts", "[[0], [1]]"], "give --threshold, the R"),
@@ -547,7 +548,7 @@ def test_options_shape_the_curriculum(tmp_path):
     assert walked(**half, kappa="position")["kappas"] == [0.5, 0.75, 1.0]
     rising = {"threshold": 10.0, "threshold_slope": 4.0, **half}
     for argument, thresholds in (
-        (None, [10, 12, 14]), ("steps", [10, 11, 12]), ("position", [12, 13, 14])
+        (None, [10, 12, 14]), ("kappa", [10, 12, 14]), ("position", [12, 13, 14])
     ):  # fmt: skip
         assert walked(**rising, threshold_at=argument)["thresholds"] == thresholds
     path = walked(path="[[0, 0], [5, 0]]")
@@ -573,7 +574,7 @@ def test_no_warning_while_there_is_hope(tmp_path):
     assert max(read_metrics(tmp_path / "b" / "episodes.csv")["return"]) > 5
 
 
-@pytest.mark.parametrize("changed", ["episodes", "rule", "positions", "reward"])
+@pytest.mark.parametrize("changed", ["episodes", "rule", "kappa", "reward"])
 def test_a_run_does_not_go_on_under_another_curriculum_or_reward(tmp_path, monkeypatch, changed):
     spec = RunSpec("tests.envs:Line", replace(line(600).config, threshold=None, window=None))
     run(spec, tmp_path / "a", should_stop=lambda: True)
@@ -585,7 +586,7 @@ def test_a_run_does_not_go_on_under_another_curriculum_or_reward(tmp_path, monke
         self.curriculum = {
             "episodes": replace(curriculum, episodes=2),
             "rule": replace(curriculum, rule=SuccessRate(0.999)),
-            "positions": replace(curriculum, positions=(0.0, 0.1, 0.2, 1.0)),
+            "kappa": replace(curriculum, positions=(0.0, 0.1, 0.2, 1.0), kappa="position"),
             "reward": curriculum,
         }[changed]
 

@@ -117,7 +117,7 @@ def test_both_checkers_pass(robot):
         gymnasium_check(env, skip_render_check=True)
 
 
-# robot, κ, x-velocity, control cost, reward: by hand from the paper's table
+# robot, level, x-velocity, control cost, reward: by hand from the paper's table
 REWARDS = [
     ("walker", 0.5, 2.5, 0.0, 2.5 + 1.5),  # the band is [2.5, 3)
     ("walker", 0.5, 2.999, 0.006, 2.999 + 1.5 - 0.006),
@@ -135,13 +135,13 @@ REWARDS = [
 ]
 
 
-@pytest.mark.parametrize(("robot", "kappa", "velocity", "cost", "reward"), REWARDS)
-def test_rewards_are_those_worked_out_by_hand(robot, kappa, velocity, cost, reward):
+@pytest.mark.parametrize(("robot", "level", "velocity", "cost", "reward"), REWARDS)
+def test_rewards_are_those_worked_out_by_hand(robot, level, velocity, cost, reward):
     env = handle(robot)
-    found = env.compute_reward(np.array([velocity, cost]), np.array([kappa]))
+    found = env.compute_reward(np.array([velocity, cost]), np.array([level]))
     assert float(found) == pytest.approx(reward)
     inside = reward + cost - velocity > PAID[robot]  # more for health than Gym pays
-    assert env.is_success(np.array([velocity, cost]), np.array([kappa])) == inside
+    assert env.is_success(np.array([velocity, cost]), np.array([level])) == inside
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -174,7 +174,7 @@ def curricula(robot: str) -> tuple[Curriculum, Curriculum]:
     return env.curriculum, env.printed
 
 
-def test_curricula_are_those_that_the_papers_tables_allow():
+def test_curricula_are_those_that_the_papers_tables_fit():
     """Ten levels, κ = k/9, and R(k/10) at index k; as printed, both are the level itself."""
     for robot, (first, last) in {"walker": (500, 4550), "humanoid": (2500, 4750)}.items():
         walked, printed = curricula(robot)
@@ -189,6 +189,11 @@ def test_curricula_are_those_that_the_papers_tables_allow():
         assert below == pytest.approx([printed.threshold(k) for k in range(9)])
     assert [ROBOTS["hopper"].curriculum.threshold(k) for k in (7, 8)] == pytest.approx([3650, 4100])
     assert [ROBOTS["ant"].curriculum.threshold(k) for k in (0, 3)] == pytest.approx([500, 1850])
+    # a threshold belongs to its level, whatever else is changed
+    for start, delta in ((0.5, 0.1), (0.1, 0.2), (0.0, 0.3)):
+        other = ROBOTS["hopper"].curriculum.changed(start=start, delta=delta)
+        for k, level in enumerate(other.positions):
+            assert other.threshold(k) == pytest.approx(500 + 4500 * (level - 0.1))
 
 
 def test_hopper_cannot_pass_the_last_printed_thresholds_inside_the_band():

@@ -5,9 +5,9 @@ Both engines walk it. `Progress` says where a run stands and keeps the reason of
 of `rollin.advance` that says when to go on.
 
 The paper calls three things κ: how far a run has come, the position of a context on its path, and
-what the threshold R(κ) is a function of. Here κ is the first, k / K, the only reading under which
-the published tables are possible (docs/results/paper-numbers.md). `positions` are the second, and
-`threshold_at` says what R takes.
+what the threshold R(κ) is a function of. Here κ is the first, k / K, which is where the published
+tables lie (docs/results/paper-numbers.md). `positions` are the second, and `threshold_at` says what
+R takes.
 """
 
 import math
@@ -31,8 +31,8 @@ Start = float | Literal["delta"]
 """Position of the first context; delta: one step Δ along the path."""
 KappaReading = Literal["index", "position"]
 """κ of context k: k / K, or its position on the path."""
-ThresholdArgument = Literal["kappa", "steps", "position"]
-"""What R is a function of on context k: k / K, k Δ, or its position on the path."""
+ThresholdArgument = Literal["kappa", "position"]
+"""What R is a function of on context k: k / K, or its position on the path."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,8 @@ class Curriculum:
         function: Path = path if callable(path) else polyline(path)
         if not (isinstance(delta, Real) and 0 < delta <= 1):
             raise RollinError(f"The step Δ must lie in (0, 1], got {delta}.")
+        if start == "delta" and delta == 1:
+            raise RollinError("A step Δ of 1 leaves one context, the last: choose a smaller one.")
         first = delta if start == "delta" else start
         if not (isinstance(first, Real) and 0 <= first < 1):
             raise RollinError(f"A curriculum must start at a position in [0, 1), got {first}.")
@@ -268,11 +270,7 @@ class Curriculum:
 
     def _argument(self, k: int) -> float:
         """What R is a function of, on context k."""
-        if self.threshold_at == "position":
-            return self.positions[k]
-        if self.threshold_at == "steps" and self.delta is not None:
-            return round(k * self.delta, 12)
-        return k / self.K
+        return self.positions[k] if self.threshold_at == "position" else k / self.K
 
     def mastered(self, k: int, window: Window) -> str | None:
         """Why context k is mastered, in words, or None."""

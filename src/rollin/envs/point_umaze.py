@@ -28,7 +28,7 @@ class PointUmaze(ContextualEnv):
     """Observation (x, y, v_x, v_y), action a force in [-1, 1]², context the goal, outcome (x, y).
 
     max_speed: metres a step; horizon: steps of an episode; R: return that masters a context;
-    delta: step of the curriculum along the path, in κ.
+    delta: step of the curriculum along the path of length 1.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012 (Gymnasium's)

@@ -4,8 +4,8 @@ The paper's four non-goal tasks. The robots move and are paid as in Gym's v3 and
 for being healthy depends on the context: `high` while the x-velocity lies in the band
 [λ level, λ (level + 0.1)), `low` otherwise. Ten contexts, level = 0.1 … 1.
 
-The paper writes κ for the level, too. Its tables say that progress is κ = k / 9 and that R at index
-k is R(k / 10), one step below the level (docs/results/paper-numbers.md).
+The paper writes κ for the level, too. Its tables lie on κ = k / 9, and fit best to a threshold one
+band below the level, so R(k / 10) at index k (docs/results/paper-numbers.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,11 +61,23 @@ class Robot:
 
     @property
     def curriculum(self) -> Curriculum:
-        """Levels 0.1, 0.2, …, 1 with the thresholds R(k / 10)."""
-        rule = ReturnThreshold(lambda x: self.threshold + self.slope * x)
+        """Levels 0.1, 0.2, …, 1 with the thresholds R(level - 0.1)."""
         return Curriculum.along(
-            lambda level: [round(level, 12)], BAND, rule, start=FIRST, threshold_at="steps"
+            lambda level: [round(level, 12)],
+            BAND,
+            lambda level: self.R(round(level - BAND, 12)),
+            start=FIRST,
+            threshold_at="position",
         )
+
+    @property
+    def printed(self) -> Curriculum:
+        """The same with κ = level and R(κ), as the text has both."""
+        return self.curriculum.changed(kappa="position", rule=ReturnThreshold(self.R))
+
+    def R(self, x: float) -> float:
+        """The table's near-optimal threshold."""
+        return self.threshold + self.slope * x
 
 
 ROBOTS = {
@@ -128,9 +140,7 @@ class Velocity(RobotEnv):
         options |= {"camera_name": "track", **picture_size(width, height)}
         made = self.constants.make(render_mode=render_mode, **options)
         levels = spaces.Box(0.0, 1.0, (1,), np.float64)
-        own = self.constants.curriculum
-        printed = own.changed(kappa="position", threshold_at="position")
-        super().__init__(made, horizon, levels, own, printed)
+        super().__init__(made, horizon, levels, self.constants.curriculum, self.constants.printed)
         self._band = self.band(self.context)
 
     def reset(

@@ -55,6 +55,8 @@ def families() -> list[Family]:
                 "0.1 … 1 as the text has κ": _fixed(10, first=1),
                 "k/8": _fixed(8),
                 "k/11": _fixed(11),
+                "k/18": _fixed(18),
+                "k/19": _fixed(19),
             },
         ),
         Family(

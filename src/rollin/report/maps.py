@@ -76,19 +76,19 @@ def reward_maps() -> Figure:
 
 
 def goal_path() -> Figure:
-    """The paper's figure of the U-maze from above, with the goals ω(κ) at every Δ."""
+    """The paper's figure of the U-maze from above, with the goals at every Δ of the path."""
     figure = Figure(figsize=(4.4, 4.4))
     ax = figure.subplots()
     draw_maze(ax, PATH[-1], [])
     delta = DELTAS["antmaze-umaze"]
-    goals = Curriculum.along(PATH, delta, 0.0).contexts
+    goals = Curriculum.along(PATH, delta, 0.0, start="delta").contexts
     ax.scatter(*goals.T, c=np.linspace(0.3, 1, len(goals)), cmap="Purples", vmin=0, vmax=1, s=26,
                edgecolors="#4c1d95", linewidths=0.6, zorder=4)  # fmt: skip
     ax.plot(*PATH[0], marker="s", color="white", markeredgecolor="black", markersize=8, zorder=5)
     ax.plot(
         *PATH[-1], marker="*", color="#f59e0b", markeredgecolor="black", markersize=13, zorder=6
     )
-    words = ("κ = 0", "κ = 1/3", "κ = 2/3", "κ = 1")
+    words = ("ω(0)", "ω(1/3)", "ω(2/3)", "ω(1)")
     for word, (x, y), beside in zip(words, PATH, (-1.1, -1.1, 0.8, 0.8), strict=True):
         ax.text(x, y + beside, word, ha="center", va="center", fontsize=8)
     ax.set(xlabel="x (m)", ylabel="y (m)", title=f"Goals on the path, Δ = 1/{round(1 / delta)}")

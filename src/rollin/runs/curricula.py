@@ -38,6 +38,12 @@ def curriculum_of(
             "The environment has no curriculum of its own: give it an attribute `curriculum`, or "
             "use --path or --contexts with --threshold."
         )
+    elsewhere = config.path is not None or config.contexts is not None
+    if elsewhere and own and own.threshold_at == "position" and config.threshold is None:
+        raise RollinError(
+            f"The threshold of {env.name} depends on the positions of its own contexts: with "
+            "--path or --contexts, give --threshold."
+        )
     rule = _rule(config, own)
     episodes = config.window or (own.episodes if own else 10)
     if config.path is not None:

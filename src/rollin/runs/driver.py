@@ -190,6 +190,11 @@ class Driver(ABC, Generic[Config]):
                     return False
         return True
 
+    @property
+    def _hash(self) -> str:
+        """What a checkpoint is told apart by: as config.json has it, whose spec is this one."""
+        return self.directory.recorded_hash() or self.spec.hash
+
     def _save(self) -> None:
         self._flush()
         state = {
@@ -198,12 +203,12 @@ class Driver(ABC, Generic[Config]):
             "writers": {name: writer.get_state() for name, writer in self.writers.items()},
         }
         arrays, values = split_state(state)
-        saved = Checkpoint(self.step, self.spec.hash, arrays, values)
+        saved = Checkpoint(self.step, self._hash, arrays, values)
         write_checkpoint(self.directory.checkpoint, saved)
 
     def _restore(self) -> None:
         """Go back to the last checkpoint, or to the beginning if there is none."""
-        saved = read_checkpoint(self.directory.checkpoint, self.spec.hash)
+        saved = read_checkpoint(self.directory.checkpoint, self._hash)
         if saved is None:
             for writer in self.writers.values():
                 writer.set_state({"rows": 0})

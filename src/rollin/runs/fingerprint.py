@@ -50,7 +50,10 @@ def _make(spec: RunSpec[Any]) -> str:
 
 def of_environment(env: ContextEnv, curriculum: Curriculum) -> str:
     """Of an environment's spaces and rewards, and of a curriculum."""
-    steps = [walked(curriculum), type(curriculum.rule).__name__, curriculum.episodes]
+    told = walked(curriculum)
+    del told["positions"]  # of which the run sees contexts, κ and thresholds alone
+    told["kappas"] = [round(kappa, 12) for kappa in told["kappas"]]
+    steps = [told, type(curriculum.rule).__name__, curriculum.episodes]
     digest = hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:16]
     measured = f", measures {' '.join(env.measures)}" if env.measures else ""
     return (

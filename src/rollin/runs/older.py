@@ -17,8 +17,14 @@ def as_it_was(engine: str, task: str, config: dict[str, Any]) -> dict[str, Any]:
     config = config | {"sac": {**config["sac"], "head_gain": math.sqrt(2.0)}}
     if engine == "rollin":
         config["algorithm"] = {**config["algorithm"], "exp_fill": config["sac"]["batch"]}
-        if task == "antmaze-umaze" and config["start"] is None:
+        delta, start = config.get("delta"), config.get("start")
+        given = config.get("path") is not None or config.get("contexts") is not None
+        if task == "antmaze-umaze" and start is None and not given:
             config["start"] = 0.0
-        elif task in LEVELS or config["start"] is not None:
-            config |= {"kappa": "position", "threshold_at": "position"}
+        uneven = delta is not None and not math.isclose(round(1 / delta) * delta, 1)
+        if task in LEVELS or start is not None or uneven:
+            config["kappa"] = "position"
+            config["threshold_at"] = "position"
+        if task in LEVELS and not given and config.get("threshold") is None:
+            config["literal"] = True  # whose thresholds theirs were
     return config

@@ -182,8 +182,9 @@ class RollinConfig:
     threshold_slope: float = 0.0
     """Slope of a return threshold R(x) = threshold + slope · x; --threshold-at says what x is."""
     threshold_at: ThresholdArgument | None = None
-    """What a return threshold R(x) is a function of on context k: kappa, k / K; steps, k Δ; or its
-    position on the path. The environment's own (the robots: steps, ours) if not given."""
+    """What a return threshold R(x) is a function of on context k: kappa, k / K, or its position on
+    the path (the level of a velocity). The environment's own, or kappa with --path and --contexts,
+    if not given."""
     kappa: KappaReading | None = None
     """κ of context k: its index over the last one, k / K (ours), or its position on the path."""
     window: int | None = None

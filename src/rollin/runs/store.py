@@ -121,6 +121,11 @@ class RunDirectory:
         """What the run is."""
         return spec_from_json(read_json(self.path / "config.json"))
 
+    def recorded_hash(self) -> str | None:
+        """The hash that the run was begun with, by whose version it may lack later options."""
+        config = self.path / "config.json"
+        return read_json(config).get("spec_hash") if config.exists() else None
+
     def result(self) -> dict[str, Any]:
         """The final figures."""
         return read_json(self.path / "result.json")

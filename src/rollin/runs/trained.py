@@ -85,7 +85,7 @@ def _saved(
     run: RunDirectory, spec: RunSpec[RollinConfig], env: ContextEnv
 ) -> tuple[Policy, dict[str, Any], int, int]:
     """π_main, curriculum, context and step of the last checkpoint."""
-    saved = read_checkpoint(run.checkpoint, spec.hash)
+    saved = read_checkpoint(run.checkpoint, run.recorded_hash() or spec.hash)
     if saved is None:
         raise RollinError(
             f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or go "
