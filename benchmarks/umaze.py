@@ -3,8 +3,9 @@
     python -m benchmarks.umaze run --out runs/umaze --jobs 2   # goes on where it stopped
     python -m benchmarks.umaze collect --out runs/umaze        # results/point-umaze/*.csv
 
-Three settings: `demo` is the task's own; `slow` has half the speed and starts at Δ of the path, where
-the first goal does not teach to stay put; `fine` is the counter-example with half the step, Δ = 1/24.
+Three settings: `demo` is the task's own; `slow` has half the speed and starts at Δ of the path, so
+that the first goal does not teach to stay put; `fine` is the counter-example with half the step,
+Δ = 1/24.
 """
 
 import argparse

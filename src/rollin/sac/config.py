@@ -32,7 +32,7 @@ class SACConfig:
     """Entropy that the temperature aims at; -dim(A)/2 if not given."""
     head_gain: float = 1.0
     """Gain of the orthogonal first weights of the policy's head of means: 1 as in jaxrl since
-    December 2021, √2 = 1.4142135623730951 before. The head of log standard deviations has 1 in both."""
+    December 2021, √2 = 1.4142135623730951 before. The head of log standard deviations has 1."""
     log_std_min: float = -10.0
     """Lower bound of the policy's log standard deviation."""
     log_std_max: float = 2.0
