@@ -19,17 +19,21 @@ from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from rollin.advance import SuccessRate
+from rollin.cli import main
 from rollin.errors import RollinError
+from rollin.report.reading import read_record
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.driver import run
-from rollin.runs.files import read_json, write_atomically
+from rollin.runs.files import read_json, write_atomically, write_json
 from rollin.runs.loggers import TensorBoardLogger, proto
 from rollin.runs.spec import RunSpec, TabularConfig, spec_from_json
 from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
 from rollin.runs.tabular import make_learner
 from rollin.runs.tasks import load_mdp, mdp_of
 from rollin.tabular import soft
+from rollin.tabular.grid import Grid, grid_world
+from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.rollin import rollin
 
 TIMES = ("seconds",)
@@ -69,6 +73,53 @@ def test_a_run_writes_its_directory(tmp_path) -> None:
     assert read_json(tmp_path / "a" / "status.json")["state"] == "finished"
     assert list((tmp_path / "a" / "tensorboard").iterdir())
     assert not (tmp_path / "a" / "checkpoint").exists()
+
+
+def simulate(mdp: ContextualMDP, log_pi: np.ndarray, horizon: int, n: int) -> np.ndarray:
+    """(n, horizon) rewards of trajectories from ρ on the last context, one step at a time."""
+    rng = np.random.default_rng(0)
+    rewards, states = np.empty((n, horizon)), rng.choice(mdp.n_states, n, p=mdp.rho)
+    limits = np.exp(log_pi).cumsum(1)
+    for t in range(horizon):
+        actions = np.minimum((limits[states] < rng.random((n, 1))).sum(1), mdp.n_actions - 1)
+        rewards[:, t] = mdp.rewards[mdp.K, states, actions]
+        states = mdp.transitions[states, actions]
+    return rewards
+
+
+def test_a_result_tells_what_the_last_policy_gathers(tmp_path) -> None:
+    """Returns and rewarded steps against trajectories that are simulated from the policy file."""
+    goals = [(0, 0), (1, 0), (1, 1)]
+    reward = lambda d: np.where(d <= 1, 0.5**d, 0.0)  # noqa: E731
+    mdp = grid_world(Grid(2, 2), goals, reward, gamma=0.8)
+    mdp.save(tmp_path / "small.npz")
+    config = TabularConfig(steps=40, batch=50, horizon=12, alpha=0.1, log_every=20)
+    run(RunSpec(str(tmp_path / "small.npz"), config), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    theta = load_file(tmp_path / "a" / "policy.safetensors")["theta"].astype(np.float64)
+    rewards = simulate(mdp, soft.log_softmax(theta), 12, 20_000)
+    powers = 0.8 ** np.arange(12)
+    for name, found in {
+        "final_return": rewards @ powers,
+        "final_return_undiscounted": rewards.sum(1),
+        "collects": (rewards > 0).sum(1),
+        "collects_discounted": (rewards > 0) @ powers,
+    }.items():
+        error = found.std() / np.sqrt(len(found))
+        assert abs(result[name] - found.mean()) < 4 * error, name
+        assert 0 < error < 0.02 * result[name], name  # so that the test can fail
+
+
+def test_a_result_without_them_is_still_read(tmp_path) -> None:
+    """Versions before these figures wrote fewer."""
+    run(spec(steps=40), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    for name in ("final_return_undiscounted", "collects", "collects_discounted"):
+        del result[name]
+    write_json(tmp_path / "a" / "result.json", result)
+    assert read_record(RunDirectory(tmp_path / "a")).figure("kappa", 40) == result["kappa"]
+    assert main(["list", str(tmp_path)]) == 0
+    assert main(["report", str(tmp_path)]) == 0
 
 
 def read_events(path: Path) -> list:

@@ -1,6 +1,7 @@
 """Exact tools against series, enumeration, finite differences and fixed points."""
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -116,15 +117,13 @@ def test_policy_gradient_equals_finite_differences(mdp: ContextualMDP, seed: int
         assert found[s, a] == pytest.approx(slope, abs=1e-7)
 
 
-def enumerate_batch(
-    task: Task, log_pi: np.ndarray, alpha: float, mu: np.ndarray, T: int
-) -> tuple[np.ndarray, float]:
-    """E[(1/T) Σ_t ∇ log π(a_t|s_t) R_t] and P(success), over every trajectory of T steps."""
-    mdp = task.mdp
+def trajectories(
+    mdp: ContextualMDP, log_pi: np.ndarray, mu: np.ndarray, T: int
+) -> Iterator[tuple[float, tuple[int, ...], tuple[int, ...]]]:
+    """Every trajectory of T steps with its probability."""
     S, A = mdp.n_states, mdp.n_actions
     P = np.eye(S)[mdp.transitions] if mdp.deterministic else mdp.transitions
     pi = np.exp(log_pi)
-    gradient, success = np.zeros((S, A)), 0.0
     for states in itertools.product(range(S), repeat=T):
         for actions in itertools.product(range(A), repeat=T):
             chance = mu[states[0]]
@@ -132,18 +131,54 @@ def enumerate_batch(
                 chance *= pi[states[t], actions[t]]
                 if t + 1 < T:
                     chance *= P[states[t], actions[t], states[t + 1]]
-            if chance == 0:
-                continue
-            to_go = 0.0
-            hit = False
-            for t in reversed(range(T)):
-                s, a = states[t], actions[t]
-                to_go = task.r[s, a] - alpha * log_pi[s, a] + mdp.gamma * to_go
-                gradient[s] -= chance * to_go * pi[s] / T
-                gradient[s, a] += chance * to_go / T
-                hit |= bool(task.success[s, a])
-            success += chance * hit
+            if chance > 0:
+                yield chance, states, actions
+
+
+def enumerate_batch(
+    task: Task, log_pi: np.ndarray, alpha: float, mu: np.ndarray, T: int
+) -> tuple[np.ndarray, float]:
+    """E[(1/T) Σ_t ∇ log π(a_t|s_t) R_t] and P(success), over every trajectory of T steps."""
+    pi = np.exp(log_pi)
+    gradient, success = np.zeros_like(task.r), 0.0
+    for chance, states, actions in trajectories(task.mdp, log_pi, mu, T):
+        to_go = 0.0
+        hit = False
+        for t in reversed(range(T)):
+            s, a = states[t], actions[t]
+            to_go = task.r[s, a] - alpha * log_pi[s, a] + task.mdp.gamma * to_go
+            gradient[s] -= chance * to_go * pi[s] / T
+            gradient[s, a] += chance * to_go / T
+            hit |= bool(task.success[s, a])
+        success += chance * hit
     return gradient, success
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("discount", [1.0, 0.7, 0.0])
+def test_expected_sums_equal_full_enumeration(deterministic: bool, discount: float) -> None:
+    mdp = random_mdp(11, S=3, A=2, gamma=0.7, deterministic=deterministic)
+    log_pi, table, T = random_log_pi(mdp, 3), mdp.task(1).r, 4
+    expected = sum(
+        chance * sum(discount**t * table[states[t], actions[t]] for t in range(T))
+        for chance, states, actions in trajectories(mdp, log_pi, mdp.rho, T)
+    )
+    assert soft.expected_sum(mdp, log_pi, table, T, discount) == pytest.approx(expected)
+
+
+@given(mdps(), st.integers(1, 60))
+@settings(max_examples=30)
+def test_an_expected_sum_with_discount_gamma_is_the_value(mdp: ContextualMDP, horizon: int) -> None:
+    task, log_pi = mdp.task(mdp.K), random_log_pi(mdp, 1)
+    value = float(mdp.rho @ soft.evaluate(task, log_pi, 0.0, horizon).v)
+    assert soft.expected_sum(mdp, log_pi, task.r, horizon, mdp.gamma) == pytest.approx(value)
+    ones = np.ones_like(task.r)
+    assert soft.expected_sum(mdp, log_pi, ones, horizon) == pytest.approx(horizon)
+
+
+def test_an_expected_sum_over_no_steps_is_refused(mdp: ContextualMDP) -> None:
+    with pytest.raises(RollinError, match="horizon"):
+        soft.expected_sum(mdp, random_log_pi(mdp, 0), mdp.task(0).r, 0)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

@@ -261,6 +261,7 @@ class TabularRun(Driver[TabularConfig]):
                 "K": progress.K,
                 "final_return": value["return_horizon"],
                 "final_return_infinite": value["return_infinite"],
+                **totals(self.mdp, log_pi, self.config.horizon),
                 "success": counters.last_success,
                 "gradient_steps": self.state.step,
                 "env_steps": counters.env_steps,
@@ -287,6 +288,21 @@ def returns(mdp: ContextualMDP, log_pi: Array, k: int, horizon: int) -> dict[str
         "return_horizon": float(mdp.rho @ soft.evaluate(last, log_pi, 0.0, horizon).v),
         "return_infinite": float(mdp.rho @ soft.evaluate(last, log_pi).v),
         "return_current": float(mdp.rho @ soft.evaluate(current, log_pi, 0.0, horizon).v),
+    }
+
+
+def totals(mdp: ContextualMDP, log_pi: Array, horizon: int) -> dict[str, float]:
+    """What a trajectory from ρ gathers on the last context, exactly and without entropy.
+
+    Its undiscounted return, and its number of rewarded steps (in a grid world: collects), plain
+    and with step t counted as γ^t.
+    """
+    r = mdp.task(mdp.K).r
+    rewarded = (r > 0).astype(np.float64)
+    return {
+        "final_return_undiscounted": soft.expected_sum(mdp, log_pi, r, horizon),
+        "collects": soft.expected_sum(mdp, log_pi, rewarded, horizon),
+        "collects_discounted": soft.expected_sum(mdp, log_pi, rewarded, horizon, mdp.gamma),
     }
 
 

@@ -119,6 +119,22 @@ def evaluate(
     )
 
 
+def expected_sum(
+    mdp: ContextualMDP, log_pi: Array, table: Array, horizon: int, discount: float = 1.0
+) -> float:
+    """E Σ_{t<T} discount^t table(s_t, a_t) from ρ: of rewards a return, of flags a count.
+
+    The discount is free of γ, which is below 1: this also gives what is not discounted.
+    """
+    at_least(1, "horizon", horizon)
+    pi = np.exp(log_pi)
+    immediate, kernel = (pi * table).sum(1), mdp.policy_kernel(pi)
+    total = np.zeros(mdp.n_states)
+    for _ in range(horizon):
+        total = immediate + discount * (kernel @ total)
+    return float(mdp.rho @ total)
+
+
 def visitation(mdp: ContextualMDP, log_pi: Array, mu: Array) -> Array:
     """d_μ^π(s) = (1-γ) Σ_t γ^t P^π(s_t = s | s_0 ~ μ), by one linear solve: (S,)."""
     kernel = mdp.policy_kernel(np.exp(log_pi))
