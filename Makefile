@@ -101,4 +101,4 @@ $(PEERS)/ready: benchmarks/peers/requirements.txt
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(SITE) .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks studies docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
