@@ -10,7 +10,7 @@ python -m docs.pages      # or make pages
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from studies import complexity_page, robots_page
+from studies import complexity_page, four_rooms_gamma_page, robots_page
 
 from rollin.paper.numbers import numbers
 from rollin.report.sheets import filled, texts_of
@@ -19,6 +19,7 @@ from rollin.runs.files import write_atomically
 DOCS = Path(__file__).parent
 TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
     "results/complexity.md": complexity_page.texts,
+    "results/four-rooms.md": four_rooms_gamma_page.texts,
     "results/paper-numbers.md": lambda: texts_of(numbers().tables),
     "results/robots.md": lambda: texts_of(robots_page.tables()),
 }

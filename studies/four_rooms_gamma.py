@@ -2,7 +2,7 @@
 
     python -m studies.four_rooms_gamma run --jobs 2     # runs/four-rooms-gamma; goes on by itself
     python -m studies.four_rooms_gamma collect          # results/four-rooms/gamma.csv
-    python -m studies.four_rooms_gamma page             # the tables of docs/results/four-rooms.md
+    make pages                                          # the tables of docs/results/four-rooms.md
 
 The paper does not state γ. Seed 0 is for choosing a setting; seeds 10 – 19, which took part
 in no choice, are for reporting it. What the settings can give at all, without any run, is in
@@ -198,19 +198,15 @@ def gamma_of(config: TabularConfig) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Four rooms: which γ?")
-    parser.add_argument("what", choices=["run", "collect", "page"])
+    parser.add_argument("what", choices=["run", "collect"])
     parser.add_argument("--out", type=Path, default=Path("runs/four-rooms-gamma"))
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     try:
         if options.what == "run":
             run(options.out, options.jobs)
-        elif options.what == "collect":
-            collect(options.out)
         else:
-            from studies import four_rooms_gamma_page  # which reads what is here
-
-            four_rooms_gamma_page.write()
+            collect(options.out)
     except RollinError as error:
         parser.error(str(error))
 

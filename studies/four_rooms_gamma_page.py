@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from rollin.paper.four_rooms import HEADLINE_BETA, PROGRESS, RETURN, ROWS
 from rollin.report.statistics import outcomes, summarise
 from studies import four_rooms_returns as exact
-from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, ROOT, SETTINGS
-from studies.markers import filled
+from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, SETTINGS
 
-PAGE = ROOT / "docs" / "results" / "four-rooms.md"
 ALPHA = exact.ALPHA
 Row = dict[str, str]
 Key = tuple[str, str, float, float]
@@ -196,10 +194,6 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def write() -> None:
-    """Fill the tables in."""
-    text = PAGE.read_text()
-    for name, make in TABLES.items():
-        text = filled(text, name, make())
-    PAGE.write_text(text)
-    print(f"{len(TABLES)} tables in {PAGE}")
+def texts() -> dict[str, str]:
+    """Every table by the name of its markers."""
+    return {name: make() for name, make in TABLES.items()}

@@ -8,10 +8,8 @@ import pytest
 from studies import four_rooms_gamma as study
 from studies import four_rooms_gamma_page as page
 from studies import four_rooms_returns as exact
-from studies.markers import filled, parts
 
 from rollin.cli.train import parse_options
-from rollin.errors import RollinError
 from rollin.paper.four_rooms import ROWS
 from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec
@@ -194,12 +192,6 @@ def test_the_defaults_seeds_repeat_the_committed_table() -> None:
         assert found == pytest.approx(then, rel=1e-6, abs=1e-9)
 
 
-def test_the_page_shows_the_tables_that_follow_from_the_records() -> None:
-    text = page.PAGE.read_text()
-    for name, make in page.TABLES.items():
-        assert parts(text, name)[1] == make() + "\n", f"{name}: run studies.four_rooms_gamma page"
-
-
 def test_what_the_page_says_of_the_fresh_seeds() -> None:
     found = page.read()
 
@@ -230,11 +222,3 @@ def test_runs_of_two_processors_are_not_mixed(tmp_path, monkeypatch, capsys) -> 
         study.main()
     assert "holds runs of another processor (another)" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [study.MACHINE]
-
-
-def test_a_part_is_replaced_and_the_rest_kept() -> None:
-    text = "a\n<!-- begin: x -->\nold\n<!-- end: x -->\nb\n"
-    assert filled(text, "x", "new") == "a\n<!-- begin: x -->\nnew\n<!-- end: x -->\nb\n"
-    for broken in ("a\n", "<!-- begin: x -->\n", "<!-- end: x -->\n<!-- begin: x -->\n"):
-        with pytest.raises(RollinError, match="begin: x"):
-            filled(broken, "x", "new")
