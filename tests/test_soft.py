@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
@@ -223,3 +224,27 @@ def test_soft_backup_is_a_contraction(mdp: ContextualMDP, one: int, two: int) ->
     q1, q2 = 10 * random_log_pi(mdp, one), 10 * random_log_pi(mdp, two)
     moved = np.abs(soft.soft_backup(task, 0.2, q1) - soft.soft_backup(task, 0.2, q2)).max()
     assert moved <= mdp.gamma * np.abs(q1 - q2).max() + 1e-12
+
+
+@pytest.mark.parametrize("shift", [1e-12, 1e-8, 1e-4, 0.1, 0.49, 0.51, 3.0, 900.0])
+def test_sub_optimality_keeps_its_digits_near_the_optimum(shift: float) -> None:
+    """One state, log-odds 0.3 and 0.3 + shift, against 50 digits of decimal arithmetic."""
+    getcontext().prec = 50
+    mdp = ContextualMDP(np.zeros((1, 2), int), np.zeros((2, 1, 2)), 0.5, np.ones(1))
+
+    def log_policy(odds: Decimal) -> list[Decimal]:
+        norm = (1 + odds.exp()).ln()
+        return [-norm, odds - norm]
+
+    # what the two floats differ by, exactly
+    base = 0.3
+    odds = (Decimal(base + shift), Decimal(base))
+    p, q = (log_policy(o) for o in odds)
+    exact = sum(a.exp() * (a - b) for a, b in zip(p, q, strict=True))
+    log_p, log_q = (np.array([[float(x) for x in law]]) for law in (p, q))
+    optimum = soft.SoftOptimum(log_q, np.zeros(1), log_q, 0.0, 0)
+    found = soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, optimum)
+    # α/(1-γ) = 2; ln π is rounded to 1e-16, of which shift is what it is
+    assert found == pytest.approx(2 * float(exact), rel=1e-14 + 1e-15 / shift)
+    same = soft.SoftOptimum(log_p, np.zeros(1), log_p, 0.0, 0)
+    assert soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, same) == 0.0

@@ -31,7 +31,7 @@ from rollin.tabular.theory import (
     optimal_starts,
     visits_of,
 )
-from rollin.tabular.totals import total
+from rollin.tabular.totals import is_below, total
 from tests.conftest import mdps, random_log_pi, random_mdp
 
 
@@ -301,6 +301,40 @@ def test_whether_a_context_begins_in_phase_two(change: float, verdict: str) -> N
     assert second.warm == pytest.approx(0, abs=change**2 / (2 * 0.5 * 0.125) + 1e-15)
 
 
+@pytest.mark.parametrize(
+    ("change", "verdict"), [(0.0, "yes"), (1e-15, "not resolved"), (1e-6, "no"), (1e-3, "no")]
+)
+def test_a_gap_far_above_a_tiny_threshold_is_not_taken_for_zero(
+    change: float, verdict: str
+) -> None:
+    """α = 0.02: ε_0 = 10^-180, and D is quadratic in the change down to rounding errors."""
+    mdp = small()
+    rewards = np.repeat(mdp.rewards[:1], 3, axis=0)
+    rewards[1:, 0, 0] += change
+    theory = analyse(mdp.replace(rewards=rewards), 0.02, 0.5)
+    _, second, third = theory.totals.contexts
+    assert second.eps0.log / math.log(10) == pytest.approx(-180, abs=1)
+    assert (second.verdict, third.verdict) == (verdict, "yes")
+    assert theory.totals.unresolved == (verdict == "not resolved")
+    assert theory.totals.entering == (verdict == "yes") + 1
+    if change >= 1e-6:
+        assert second.warm == pytest.approx(2.197e-6 * change**2, rel=0.03)
+        assert second.floor < 1e-6 * second.warm
+
+
+def test_near_optimal_start_is_strict_and_says_where_it_is_not_resolved() -> None:
+    """Definition 4.2 has <; equal rewards make θ = 0 optimal, but for the optimum's errors."""
+    threshold = Magnitude.of(0.25)
+    assert is_below(0.24, 0.0, threshold) is True
+    assert is_below(0.25, 0.0, threshold) is False
+    assert is_below(0.24, 0.01, threshold) is None
+    assert is_below(0.1, 0.0, Magnitude(math.nan)) is None
+    mdp = small()
+    flat = mdp.replace(rewards=np.full_like(mdp.rewards, 0.3))
+    assert analyse(flat, 0.5, 0.5).assumptions.gap_holds is True
+    assert analyse(flat, 0.02, 0.5).assumptions.gap_holds is None
+
+
 @given(mdps(), st.integers(0, 99), st.sampled_from([0.3, 2.0]))
 @settings(max_examples=25)
 def test_no_policy_that_is_near_optimal_before_is_farther_off_than_said(
@@ -483,14 +517,14 @@ def test_powers_of_the_corollary() -> None:
     assert all(bool(r.why) == r.differs for r in rows.values())
 
 
-def test_a_run_s_smallest_probability_enters_where_it_is_the_smaller_one() -> None:
+def test_a_run_s_smallest_probability_is_shown_and_enters_no_constant() -> None:
+    """It belongs to another trajectory than the one from the exact π*_{k-1}."""
     mdp = by_hand()
     before = analyse(mdp, 0.5, 0.5)
     after = analyse(mdp, 0.5, 0.5, log_min_pi=[math.log(0.4), math.log(0.01)])
-    assert [value(c.c) for c in after.constants_rollin] == pytest.approx([0.4, 0.01, 0.25])
+    assert [value(c.c) for c in after.constants_rollin] == pytest.approx([0.5, 0.25, 0.25])
     assert [s.tracked for s in after.smallest] == [math.log(0.4), math.log(0.01), None]
-    assert after.constants_rollin[1].C_delta < before.constants_rollin[1].C_delta
-    assert after.constants_rollin[2] == before.constants_rollin[2]
+    assert after.constants_rollin == before.constants_rollin
     assert after.constants == before.constants
 
 

@@ -15,6 +15,7 @@ LEMMAS = {
     "visitation difference": "visitation",
     "mismatch ratio": "mismatch (A.1)",
 }
+ANSWERS = {True: Text("yes"), False: Text("no", style="bold red"), None: Text("not resolved")}
 MARKS = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -51,7 +52,7 @@ def assumptions_table(theory: Theory) -> Group:
         (
             "4.2  near-optimal θ_0 = 0: V* - V on ω_0",
             f"< ε_0 = {found.eps0}",
-            str(found.initial_gap),
+            str(Magnitude.of(found.initial_gap)),
             found.gap_holds,
         ),
         (
@@ -62,7 +63,7 @@ def assumptions_table(theory: Theory) -> Group:
         ),
     )
     for name, needed, here, holds in rows:
-        table.add_row(name, needed, here, "yes" if holds else Text("no", style="bold red"))
+        table.add_row(name, needed, here, ANSWERS[holds])
     return titled("Assumptions", table)
 
 
@@ -146,7 +147,7 @@ def starts_table(theory: Theory) -> Group:
     sums = (str(totals.samples_rho), str(totals.samples_mu))
     entering = "–" if totals.entering is None else f"{totals.entering} of {K}"
     table.add_row("Σ", "", "", "", entering, *sums)
-    return titled("Theorem 4.3: does D(θ_0) ≤ ε_0 put each context into phase 2 at once?", table)
+    return titled("Theorem 4.3: does D(θ_0) < ε_0 put each context into phase 2 at once?", table)
 
 
 def scaling_table(theory: Theory) -> Group:
@@ -167,19 +168,12 @@ def scaling_table(theory: Theory) -> Group:
 
 def smallest_table(theory: Theory) -> Group:
     """The smallest probability along a run beside its stand-in."""
-    titles = ("k", "along the run", "min(π_θ0, π*)", "smaller", "C_δ⁰")
-    table = with_columns(*titles, justify="right")
-    for found, constants in zip(theory.smallest, theory.constants_rollin, strict=True):
-        if found.tracked is None:
-            continue
-        table.add_row(
-            str(found.k),
-            str(Magnitude(found.tracked)),
-            str(Magnitude(found.proxy)),
-            "the run's" if found.tracked < found.proxy else "the stand-in",
-            shown(constants.C_delta, "≤"),
-        )
-    return titled("Smallest π_θt(a|s) on each context (c of Lemma C.2), and its stand-in", table)
+    table = with_columns("k", "along the run", "min(π*_{k-1}, π*_k)", justify="right")
+    for found in theory.smallest:
+        if found.tracked is not None:
+            numbers = (Magnitude(found.tracked), Magnitude(found.proxy))
+            table.add_row(str(found.k), *map(str, numbers))
+    return titled("Smallest π_θt(a|s) on each context, and what stands for c (Lemma C.2)", table)
 
 
 def bounds_table(theory: Theory) -> Group:

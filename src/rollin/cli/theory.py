@@ -183,10 +183,15 @@ def totals_notes(theory: Theory) -> list[str]:
         f"μ. Σ T_2 B_2 = {totals.samples_rho} samples without, {totals.samples_mu} with it: "
         f"{compare(totals.samples_rho, totals.samples_mu)}.",
     ]
-    if totals.entering < K:
+    if totals.entering + totals.unresolved < K:
         notes.append(
             f"These totals hold if all {K} contexts begin in phase 2; {totals.entering} do. The "
             "others need phase 1, and the theorem says nothing of use about them."
+        )
+    if totals.unresolved:
+        notes.append(
+            f"On {totals.unresolved} of them float64 does not resolve whether D < ε_0: D is no "
+            "larger than the rounding errors of the optimum."
         )
     if totals.failure >= 1:
         notes.append(
@@ -209,7 +214,8 @@ def run_notes(run: Run, learned: list[Magnitude]) -> list[str]:
     """Where the run's smallest probabilities come from, and R with its own policies."""
     return [
         f"Over θ_0 and the θ after every step of {run.config.algorithm} (β = {run.config.beta:g}). "
-        "c is at most either of the two; the smaller enters the constants from μ_k."
+        "The constants take the second number, which is about SPG from the exact π*_{k-1} (θ = 0 "
+        "for k = 0); the run began each context with what it had learned."
         if run.tracked
         else f"{run.path} did not record its smallest probabilities: an earlier version made it.",
         f"R with the run's own policies at its switches and its own μ_k: {total(learned)} over "

@@ -16,7 +16,7 @@ from rollin.tabular.soft import SoftOptimum
 class Constants:
     """Constants of Theorem A.2 for one context, one start distribution and one θ_0.
 
-    c stands for the unknown infimum of π_θt over the iterates (see `SmallestProbability`) and is
+    c stands for the unknown infimum of π_θt over the iterates (`SmallestProbability.proxy`) and is
     an upper bound of it: C_δ^0 is then an upper bound, T_1 and B_1 are lower bounds.
     """
 
@@ -51,18 +51,14 @@ class Tolerances:
 class SmallestProbability:
     """ln c of Lemma C.2 on context k: c = inf_t min_{s,a} π_θt(a|s), over θ_0 and all iterates.
 
-    proxy: min(π_θ0, π*), from the first iterate and the limit; tracked: over a run's iterates, None
-    where no run told it. Each takes a part of the iterates, so that c is at most either.
+    proxy: min(π_θ0, π*), the first iterate and the limit of SPG from the exact π*_{k-1}, so that c
+    of that trajectory is at most this. tracked: over the iterates of a run, None where no run told
+    it; a run begins with what it had learned by the switch, so that its c is another for k ≥ 1.
     """
 
     k: int
     proxy: float
     tracked: float | None = None
-
-    @property
-    def least(self) -> float:
-        """ln of the smaller of the two, the better bound."""
-        return self.proxy if self.tracked is None else min(self.proxy, self.tracked)
 
 
 def smoothness(mdp: ContextualMDP, alpha: float) -> float:

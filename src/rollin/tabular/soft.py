@@ -17,6 +17,8 @@ from rollin.errors import RollinError
 from rollin.tabular.mdp import Array, ContextualMDP, Task
 
 MAX_NEWTON_STEPS = 100
+SERIES_BELOW = 0.5  # |x| for which e^x - 1 - x is summed as a series
+SERIES_TERMS = 16  # of it; the next is x^16/17! · 2 < 1e-19 of the first
 
 
 def logsumexp(x: Array) -> Array:
@@ -39,6 +41,11 @@ class SoftOptimum:
     log_pi: Array
     error: float
     iterations: int
+
+    def log_pi_error(self, alpha: float, gamma: float) -> float:
+        """How far log π* = (Q - V)/α may be off: by `error`, and by the rounding of Q itself."""
+        rounding = float(np.finfo(np.float64).eps * np.abs(self.q).max()) / (1 - gamma)
+        return 2 / alpha * (self.error + rounding)
 
 
 def soft_backup(task: Task, alpha: float, q: Array) -> Array:
@@ -216,12 +223,39 @@ def success_probability(task: Task, log_pi: Array, mu: Array, horizon: int) -> f
     return float(1 - mu @ missed)
 
 
+def _divergence(log_p: Array, log_q: Array) -> Array:
+    """KL(p ‖ q) along the last axis as Σ p (e^x - 1 - x) with x = ln q - ln p.
+
+    The plain sum of p (ln p - ln q) has terms of both signs, and close to p = q only their rounding
+    errors are left of it. Here each term is ≥ 0: x²/2 and what follows, from the series where
+    e^x - 1 would cancel against x.
+    """
+    p = np.exp(log_p)
+    x = np.where(p > 0, log_q - np.where(p > 0, log_p, 0.0), 0.0)
+    small = np.abs(x) < SERIES_BELOW
+    near = np.where(small, x, 0.0)
+    series = np.ones_like(near)
+    for n in range(SERIES_TERMS, 2, -1):  # 2 (e^x - 1 - x) / x² = 1 + x/3 (1 + x/4 (1 + …))
+        series = 1 + near / n * series
+    far = np.exp(log_q) - p - p * x
+    return np.where(small & (p > 0), p * near**2 / 2 * series, far).sum(-1)
+
+
+def gap_floor(mdp: ContextualMDP, alpha: float, log_pi_error: float) -> float:
+    """What `sub_optimality` may find between two policies that are the same.
+
+    log_pi_error: e, how far off ln π* - ln π is. By the divergence's expansion that is worth
+    α/(1-γ) e²/2, and moves the root of a larger gap by no more than the root of this.
+    """
+    return alpha / (1 - mdp.gamma) * log_pi_error**2 / 2
+
+
 def sub_optimality(
     task: Task, log_pi: Array, alpha: float, mu: Array, optimum: SoftOptimum
 ) -> float:
     """V*(μ) - V^π(μ) = α/(1-γ) Σ_s d_μ^π(s) KL(π(·|s) ‖ π*(·|s)) (Lemma B.3).
 
-    The right-hand side does not lose digits to cancellation when π is nearly optimal.
+    The right-hand side keeps its digits when π is nearly optimal, and is never negative.
     """
-    kl = (np.exp(log_pi) * (log_pi - optimum.log_pi)).sum(1)
+    kl = _divergence(log_pi, optimum.log_pi)
     return float(alpha / (1 - task.mdp.gamma) * visitation(task.mdp, log_pi, mu) @ kl)

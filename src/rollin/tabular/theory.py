@@ -30,7 +30,7 @@ from rollin.tabular.predictor import Predictor, predictor_of
 from rollin.tabular.scaling import Scaling, scaling
 from rollin.tabular.soft import SoftOptimum
 from rollin.tabular.start import log_roll_ins, roll_in_discount
-from rollin.tabular.totals import Totals, totals_of
+from rollin.tabular.totals import Totals, is_below, totals_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Assumptions:
     lipschitz: float
     steps: Array
     step_needed: Magnitude
-    initial_gap: Magnitude
+    initial_gap: float
+    gap_floor: float
     eps0: Magnitude
     visitation_shift: float
 
@@ -83,9 +84,9 @@ class Assumptions:
         return not self.step_needed < Magnitude.of(float(self.steps.max()))
 
     @property
-    def gap_holds(self) -> bool:
-        """Definition 4.2, first half: V*(ρ) - V^{θ_0}(ρ) < ε_0 on ω_0."""
-        return self.initial_gap < self.eps0
+    def gap_holds(self) -> bool | None:
+        """Definition 4.2, first half: V*(ρ) - V^{θ_0}(ρ) < ε_0 on ω_0; None as in `is_below`."""
+        return is_below(self.initial_gap, self.gap_floor, self.eps0)
 
     @property
     def shift_holds(self) -> bool:
@@ -99,7 +100,7 @@ class Theory:
 
     recursive: whether μ_k rolls in from μ_{k-1} (equation 1) or from ρ.
     constants: from ρ and θ = 0; constants_rollin: from μ_k and the warm start π*_{k-1}.
-    smallest: what stands for c of Lemma C.2 in constants_rollin.
+    smallest: what stands for c of Lemma C.2 in constants_rollin, beside what a run recorded.
     roll_in_discount: γ', see `rollin.tabular.start.roll_in_discount`.
     """
 
@@ -164,7 +165,8 @@ def analyse(
     """Evaluate everything, from θ = 0 and from the exact optimum of the previous context.
 
     epsilon: ε of the theorem; ε_0 / 2 if None, as in the induction of Theorem 4.3.
-    log_min_pi: ln of the smallest π_θt(a|s) along a run, by context, as in its result.json.
+    log_min_pi: ln of the smallest π_θt(a|s) along a run, by context, as in its result.json; it is
+        shown beside the stand-in for c and enters no constant.
 
     >>> import rollin
     >>> goals = [(x, 0) for x in range(5)]
@@ -216,7 +218,8 @@ def _analyse(
     plain = [
         constants(k, starts[0], from_rho[k], uniform, _proxy(uniform, optima[k])) for k in contexts
     ]
-    rolled = [constants(k, starts[k], from_mu[k], warm[k], smallest[k].least) for k in contexts]
+    floors = [_floor(mdp, alpha, k, optima) for k in contexts]
+    rolled = [constants(k, starts[k], from_mu[k], warm[k], smallest[k].proxy) for k in contexts]
     return Theory(
         mdp,
         alpha,
@@ -224,11 +227,11 @@ def _analyse(
         recursive,
         optima,
         starts,
-        _assumptions(mdp, alpha, optima[0], tolerances.log_eps0),
+        _assumptions(mdp, alpha, optima[0], floors[0], tolerances.log_eps0),
         plain,
         rolled,
         smallest,
-        totals_of(mdp, plain, rolled, tolerances.delta, largest_value(mdp, alpha)),
+        totals_of(mdp, plain, rolled, floors, tolerances.delta, largest_value(mdp, alpha)),
         scaling(mdp.n_states, mdp.K),
         predictor_of(mdp, warm, starts, from_rho),
         roll_in_discount(mdp.gamma, beta),
@@ -240,6 +243,15 @@ def _analyse(
 def _proxy(log_pi0: Array, optimum: SoftOptimum) -> float:
     """ln min(π_θ0, π*), the stand-in for c."""
     return float(min(log_pi0.min(), optimum.log_pi.min()))
+
+
+def _floor(mdp: ContextualMDP, alpha: float, k: int, optima: list[SoftOptimum]) -> float:
+    """What D of the warm start of context k may be by rounding; 0 where nothing has changed."""
+    if k > 0 and np.array_equal(mdp.rewards[k], mdp.rewards[k - 1]):
+        return 0.0
+    involved = optima[max(k - 1, 0) : k + 1]  # θ = 0, with which ω_0 begins, is exact
+    error = sum(optimum.log_pi_error(alpha, mdp.gamma) for optimum in involved)
+    return soft.gap_floor(mdp, alpha, error)
 
 
 def lemma_bounds(
@@ -301,7 +313,7 @@ def _step_lengths(mdp: ContextualMDP) -> Array:
 
 
 def _assumptions(
-    mdp: ContextualMDP, alpha: float, first: SoftOptimum, log_eps0: float
+    mdp: ContextualMDP, alpha: float, first: SoftOptimum, floor: float, log_eps0: float
 ) -> Assumptions:
     uniform = np.full_like(first.log_pi, -math.log(mdp.n_actions))
     gap = soft.sub_optimality(mdp.task(0), uniform, alpha, mdp.rho, first)
@@ -314,7 +326,8 @@ def _assumptions(
         L_r,
         _step_lengths(mdp),
         Magnitude(log_needed),
-        Magnitude.of(max(gap, 0.0)),
+        gap,
+        floor,
         Magnitude(log_eps0),
         shift,
     )

@@ -21,6 +21,7 @@ class ContextStart:
     """How far from optimal context k begins, against ε_0, and what its phase 2 costs.
 
     cold: D(θ = 0). warm: D of the previous context's π*, of θ = 0 for k = 0.
+    floor: what warm may be by the errors of the optima alone (`soft.gap_floor`).
     any_warm: what D is at most for every policy that is ε-optimal on the previous context.
     trivial: what D is at most for any policy.
     samples_rho, samples_mu: T_2 B_2 with trajectories from ρ and from μ_k.
@@ -29,6 +30,7 @@ class ContextStart:
     k: int
     cold: float
     warm: float
+    floor: float
     any_warm: Magnitude
     trivial: float
     eps0: Magnitude
@@ -38,10 +40,13 @@ class ContextStart:
 
     @property
     def enters(self) -> bool | None:
-        """Whether π*_{k-1} begins in phase 2; None where ε_0 is not defined."""
-        if math.isnan(self.eps0.log):
-            return None
-        return not self.eps0 < Magnitude.of(max(self.warm, 0.0))
+        """Whether π*_{k-1} begins in phase 2, D < ε_0 as in Definition 4.2.
+
+        None where ε_0 is not defined, and where float64 does not resolve which is smaller.
+        """
+        if self.k > 0 and self.any_warm < self.eps0:  # a proof, which needs no D
+            return True
+        return is_below(self.warm, self.floor, self.eps0)
 
     @property
     def vacuous(self) -> bool:
@@ -51,8 +56,10 @@ class ContextStart:
     @property
     def verdict(self) -> str:
         """In a few words: for every ε-optimal policy, for the exact optimum alone, or not."""
-        if self.enters is None:
+        if math.isnan(self.eps0.log):
             return "–"
+        if self.enters is None:
+            return "not resolved"
         if not self.enters:
             return "no"
         return "yes" if self.any_warm < self.eps0 else "from π* only"
@@ -85,24 +92,48 @@ class Totals:
 
     @property
     def entering(self) -> int | None:
-        """On how many of the contexts 1 … K π*_{k-1} begins in phase 2; None as in `enters`."""
-        known = [c.enters for c in self.contexts[1:] if c.enters is not None]
-        return sum(known) if known else None
+        """On how many of the contexts 1 … K π*_{k-1} begins in phase 2; None without ε_0."""
+        if math.isnan(self.contexts[0].eps0.log):
+            return None
+        return sum(c.enters is True for c in self.contexts[1:])
+
+    @property
+    def unresolved(self) -> int:
+        """On how many of them D is too small for float64 to tell."""
+        return sum(c.verdict == "not resolved" for c in self.contexts[1:])
+
+
+def is_below(gap: float, floor: float, eps0: Magnitude) -> bool | None:
+    """Whether gap < ε_0, if the floor, by which √gap may be off, leaves no doubt; None if it does.
+
+    None, too, where ε_0 is not defined.
+    """
+    if math.isnan(eps0.log):
+        return None
+    root, off = math.sqrt(gap), math.sqrt(floor)
+    if Magnitude.of((root + off) ** 2) < eps0:
+        return True
+    return None if Magnitude.of(max(root - off, 0.0) ** 2) < eps0 else False
 
 
 def totals_of(
     mdp: ContextualMDP,
     plain: Sequence[Constants],
     rolled: Sequence[Constants],
+    floors: Sequence[float],
     delta: float,
     largest_value: float,
 ) -> Totals:
-    """From the constants of every context: from ρ and θ = 0, and from μ_k and the warm start."""
+    """From the constants of every context: from ρ and θ = 0, and from μ_k and the warm start.
+
+    floors: of the warm start's D, by context.
+    """
     contexts = [
         ContextStart(
             k,
             cold=left.D0,
             warm=right.D0,
+            floor=floors[k],
             any_warm=_any_warm(mdp, k, right),
             trivial=largest_value,
             eps0=right.eps0,
@@ -122,7 +153,7 @@ def _any_warm(mdp: ContextualMDP, k: int, constants: Constants) -> Magnitude:
     is at most ε, each of the others ‖r_k - r_{k-1}‖_∞ / (1-γ).
     """
     if k == 0:
-        return Magnitude.of(max(constants.D0, 0.0))
+        return Magnitude.of(constants.D0)
     change = float(np.abs(mdp.rewards[k] - mdp.rewards[k - 1]).max())
     return total([constants.epsilon, Magnitude.of(2 * change / (1 - mdp.gamma))])
 
