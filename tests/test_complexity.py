@@ -1,11 +1,15 @@
 """Complexity gains: families, compiled walks, fits with cut-off runs, a study that resumes."""
 
+import fcntl
 import math
+import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import wait
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +25,11 @@ from rollin.analysis.growth import Costs, costs_by_size, fit_growth
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper import complexity_gains as study
-from rollin.runs.files import read_json
+from rollin.runs import pool
+from rollin.runs.files import make_directory, read_json
 from rollin.runs.pool import run_in_pool
 from rollin.runs.row_store import RowStore, read_rows, rows_text
+from rollin.runs.store import LOCK, RunBusyError, RunDirectory
 from rollin.tabular import soft
 from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
@@ -38,6 +44,7 @@ from rollin.tabular.until_solved import (
     walk_with,
 )
 
+ROOT = Path(__file__).parents[1]
 ALPHA = 1e-4
 METHODS: tuple[dict[str, Any], ...] = (
     {"scratch": True},
@@ -539,28 +546,126 @@ def test_the_pool_gives_every_result_and_stops_when_asked() -> None:
         list(run_in_pool(signal.raise_signal, [signal.SIGKILL], 1))
 
 
+def touch_or_die(task: tuple[str, bool]) -> str:
+    """One task writes a file and ends; the other dies once it sees the file."""
+    path, dies = task
+    while dies and not Path(path).exists():
+        time.sleep(0.01)
+    if dies:
+        time.sleep(0.5)  # for the other's result to arrive
+        signal.raise_signal(signal.SIGKILL)
+    Path(path).touch()
+    return path
+
+
+def test_the_pool_loses_no_result_that_was_there(tmp_path, monkeypatch) -> None:
+    """Whether it stops or loses a worker: what was done by then is given."""
+    slow = lambda futures, *_: wait(futures, 60)  # noqa: E731  # the consumer is slow
+    monkeypatch.setattr(pool, "wait", slow)
+    path = str(tmp_path / "there")
+    found: list[Any] = []
+    with pytest.raises(RollinError, match="A worker process died"):
+        found.extend(run_in_pool(touch_or_die, [(path, True), (path, False)], 2))
+    assert found == [((path, False), path)]
+    seen: list[int] = []
+    asked = iter([False, True])
+    monkeypatch.setattr(pool, "wait", lambda *_: time.sleep(0))  # it looks before any is done
+
+    def stop() -> bool:
+        if (now := next(asked)) is True:
+            deadline = time.monotonic() + 60
+            while not all(map(os.path.exists, paths)) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.5)  # for the results to arrive
+        return now
+
+    paths = [str(tmp_path / name) for name in ("a", "b")]
+    for (name, _), _ in run_in_pool(touch_or_die, [(p, False) for p in paths], 1, stop):
+        seen.append(paths.index(name))
+    assert sorted(seen) == [0, 1]
+
+
+def climb_for_ever(path: str) -> None:
+    """Hold a lock on a file, which ends with the process, and climb in compiled code."""
+    mdp = combination_lock(40, gamma=0.9)
+    goal = Goal(np.eye(40)[0], 2, threshold=2.0)  # is never passed
+    walk_exactly(mdp, ALPHA, 1e-3, 1, goal=goal)  # compiled
+    with Path(path).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(str(os.getpid()))
+        file.flush()
+        walk_exactly(mdp, ALPHA, 1e-3, 10**15, goal=goal)
+
+
+def test_a_worker_in_a_long_climb_leaves_with_a_killed_parent(tmp_path) -> None:
+    held = tmp_path / "held"
+    program = (
+        "import sys; from tests import test_complexity as t;"
+        "list(t.run_in_pool(t.climb_for_ever, [sys.argv[1]], 1))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program, str(held)], cwd=ROOT)
+    deadline = time.monotonic() + 120
+    while not (held.exists() and held.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.2)  # into the compiled loop
+    parent.kill()
+    parent.wait()
+    worker = int(held.read_text())
+    with held.open() as file:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.05)
+            else:
+                return
+    os.kill(worker, signal.SIGKILL)
+    pytest.fail("the worker goes on without its parent")
+
+
 def test_a_store_refuses_rows_that_are_cut_off(tmp_path) -> None:
     store = RowStore(tmp_path / "s", ("a", "b"), ("a",))
-    store.open("mine", {"scale": 1.0}, "command")
-    store.add({"a": 10, "b": "x"})
-    store.add({"a": 9, "b": "y"})
     rows = tmp_path / "s" / "runs.csv"
-    assert rows.read_text() == "a,b\n10,x\n9,y\n"
-    store.save()
+    with store.open("mine", {"scale": 1.0}, "command"):
+        store.add({"a": 10, "b": "x"})
+        store.add({"a": 9, "b": "y"})
+        assert rows.read_text() == "a,b\n10,x\n9,y\n"
+        store.save()
     assert rows.read_text() == "a,b\n9,y\n10,x\n"
     with rows.open("a") as file:
         file.write("11,")  # a kill in the middle of a row
     again = RowStore(tmp_path / "s", ("a", "b"), ("a",))
-    again.open("mine", {"scale": 1.0}, "command")
-    again.load()
-    assert again.done == {("9",), ("10",)}
-    again.add({"a": 11, "b": "z"})
+    with again.open("mine", {"scale": 1.0}, "command"):
+        assert again.done == {("9",), ("10",)}
+        again.add({"a": 11, "b": "z"})
     assert rows.read_text() == "a,b\n9,y\n10,x\n11,z\n"
     (tmp_path / "s" / "runs.csv").write_text("a,b\n9\n")
-    with pytest.raises(RollinError, match="too few or too many entries"):
-        store.load()
-    with pytest.raises(RollinError, match=r"another study \(study mine there, other asked for\)"):
-        RowStore(tmp_path / "s", ("a", "b"), ("a",)).open("other", {"scale": 1.0}, "")
+    with (
+        pytest.raises(RollinError, match="too few or too many entries"),
+        store.open("mine", {"scale": 1.0}, "command"),
+    ):
+        pass
+    with (
+        pytest.raises(RollinError, match=r"another study \(study mine there, other asked for\)"),
+        RowStore(tmp_path / "s", ("a", "b"), ("a",)).open("other", {"scale": 1.0}, ""),
+    ):
+        pass
+
+
+def test_a_store_is_described_by_the_process_that_holds_it(tmp_path) -> None:
+    """A second process is refused before it reads or writes study.json, whatever it wants."""
+    out = tmp_path / "s"
+    make_directory(out)
+    with RunDirectory(out).lock():  # another has just begun, and has described nothing yet
+        with (
+            pytest.raises(RunBusyError),
+            RowStore(out, ("a",), ("a",)).open("mine", {"scale": 0.5}, ""),
+        ):
+            pass
+        assert [path.name for path in out.iterdir()] == [LOCK]
+    with RowStore(out, ("a",), ("a",)).open("mine", {"scale": 1.0}, ""):
+        assert read_json(out / "study.json")["scale"] == 1.0
 
 
 # ------------------------------------------------------------------ what the page says

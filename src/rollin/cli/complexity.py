@@ -17,7 +17,6 @@ from rollin.runs.files import write_atomically
 from rollin.runs.memory import cores
 from rollin.runs.pool import run_in_pool
 from rollin.runs.row_store import RowStore, rows_text
-from rollin.runs.store import RunDirectory
 
 NAME = "complexity"
 LINE_EVERY = 50  # runs between two lines of progress
@@ -34,9 +33,7 @@ def reproduce_complexity(
     console = make_console(165)
     store = RowStore(directory, study.COLUMNS, study.KEY)
     cases = study.cases(seeds, scale)
-    store.open(NAME, {"scale": scale, "settings": study.digest(scale)}, command)
-    with RunDirectory(directory).lock():
-        store.load()
+    with store.open(NAME, {"scale": scale, "settings": study.digest(scale)}, command):
         if scale != 1:
             console.print(
                 f"Note: caps are {scale:g} of the full study's, and of every curve only the sizes "

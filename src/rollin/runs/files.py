@@ -62,11 +62,15 @@ def remove_temporaries(directory: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def is_occupied(directory: Path) -> bool:
-    """Whether something is there that is not ours to replace: a file, or a directory in use."""
+def is_occupied(directory: Path, *ours: str) -> bool:
+    """Whether something is there that is not ours to replace: a file, or a directory in use.
+
+    ours: names that may be there.
+    """
     if not directory.is_dir():
         return directory.exists()
-    return any(not path.name.startswith(TEMPORARY) for path in directory.iterdir())
+    names = (path.name for path in directory.iterdir())
+    return any(not name.startswith(TEMPORARY) and name not in ours for name in names)
 
 
 def make_directory(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Many small tasks in processes of their own, for studies whose runs are too short to resume.
 
-A task is done or not done: who stops the pool loses the tasks that were under way, no others.
+A task is done or not done: who stops the pool, or loses a worker, loses the tasks that were under
+way, no others.
 """
 
 import multiprocessing
@@ -34,6 +35,12 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _good(waiting: dict[Future[Any], Task]) -> Iterator[tuple[Task, Any]]:
+    """Take out the tasks that are done, with their results, but for those that failed."""
+    for future in [f for f in waiting if f.done() and f.exception() is None]:
+        yield waiting.pop(future), future.result()
+
+
 def run_in_pool(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
@@ -62,10 +69,16 @@ def run_in_pool(
                         break
             if not waiting:
                 return
-            done, _ = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
-            for future in done:
-                yield waiting.pop(future), future.result()
-    except BrokenProcessPool as error:
+            wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+            yield from _good(waiting)
+            for future in waiting:
+                if future.done():
+                    future.result()  # raises what the task raised, or that its worker died
+        yield from _good(waiting)
+    except Exception as error:
+        yield from _good(waiting)  # done beside the one that failed
+        if not isinstance(error, BrokenProcessPool):
+            raise
         raise RollinError(
             "A worker process died (killed, or out of memory): the same command goes on with what "
             "is left, --jobs 1 takes the least memory."

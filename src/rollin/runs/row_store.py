@@ -7,7 +7,8 @@ is refused.
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rollin.runs.files import (
     write_json,
 )
 from rollin.runs.rates import processor
+from rollin.runs.store import LOCK, RunDirectory
 from rollin.runs.versions import versions
 
 Row = dict[str, str]
@@ -63,17 +65,28 @@ class RowStore:
         self.key = tuple(key)
         self.rows: list[Row] = []
 
-    def open(self, study: str, identity: Mapping[str, Any], command: str) -> None:
-        """Take a new directory, or one that holds the same study with the same identity."""
+    @contextmanager
+    def open(self, study: str, identity: Mapping[str, Any], command: str) -> Iterator[None]:
+        """Hold a new directory, or one with the same study of the same identity, and its rows.
+
+        What the directory is gets read and written under its lock: of two processes that begin at
+        the same moment one is refused.
+        """
         path = self.out / STUDY
-        if path.exists():
-            self._compare(read_json(path), study, identity)
-            return
-        if is_occupied(self.out):
+        if not path.exists() and is_occupied(self.out, LOCK):
             raise RollinError(
                 f"{self.out} exists and holds no study (no {STUDY}): choose another --out."
             )
         make_directory(self.out)
+        with RunDirectory(self.out).lock():
+            if path.exists():
+                self._compare(read_json(path), study, identity)
+            else:
+                self._begin(path, study, identity, command)
+            self._load()
+            yield
+
+    def _begin(self, path: Path, study: str, identity: Mapping[str, Any], command: str) -> None:
         write_json(
             path,
             {
@@ -86,8 +99,8 @@ class RowStore:
             },
         )
 
-    def load(self) -> None:
-        """Read the rows that are there; whoever calls this holds the directory's lock."""
+    def _load(self) -> None:
+        """Read the rows that are there."""
         remove_temporaries(self.out)
         path = self.out / RUNS
         if path.exists():

@@ -205,7 +205,7 @@ def visitation_of(theta: Any, mu: Any, gamma: float, structure: Any) -> Array:
     return d
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)  # minutes in a call, in which a worker must see its parent go
 def climb(
     theta: Any,
     reward: Any,
