@@ -340,6 +340,21 @@ def test_an_interval_is_open_above_where_the_median_may_be_cut_off() -> None:
     assert math.isfinite(growth.power.low)
 
 
+def test_an_interval_is_open_below_where_a_small_size_may_be_cut_off() -> None:
+    """A larger cost at the smallest size makes the slope smaller; at both ends it may be any."""
+    values = {n: tuple(float(n * (10 + i)) for i in range(10)) for n in (8, 16, 32, 64)}
+
+    def fit(*cut: int) -> Any:
+        kept = {n: v[:6] + (math.inf,) * 4 if n in cut else v for n, v in values.items()}
+        return fit_growth([Costs(n, v) for n, v in kept.items()])
+
+    assert (fit(8).power.low, math.isfinite(fit(8).power.high)) == (-math.inf, True)
+    assert fit(8).exponential.low == 0
+    assert (fit(8, 64).power.low, fit(8, 64).power.high) == (-math.inf, math.inf)
+    assert math.isfinite(fit().power.low)
+    assert math.isfinite(fit().power.high)
+
+
 def test_a_mixed_law_is_taken_apart() -> None:
     costs = [Costs(n, (2.0 * n**1.5 * 1.05**n,)) for n in (8, 12, 16, 24, 32, 48)]
     growth = fit_growth(costs)

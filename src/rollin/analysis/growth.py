@@ -98,8 +98,9 @@ def fit_growth(
 ) -> Growth | None:
     """Both laws from the medians at sizes of `at_least` and more; None with fewer than three.
 
-    A bootstrap draw in which a size loses its median counts as a slope of ∞: the interval is then
-    open above where that is as likely as its level says.
+    A bootstrap draw in which a size loses its median counts as a slope of ∞ if that size's weight
+    in the regression is positive, as a large one's is, of -∞ if it is negative, and as both if
+    sizes of both signs lose it: the interval is open where that is as likely as its level says.
     """
     for cost in costs:
         if not cost.values or min(cost.values) <= 0:
@@ -163,8 +164,16 @@ def _slope(
         spread = math.sqrt(float(errors @ errors) / freedom * float(inverse[0] @ inverse[0]))
         wide = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * spread
         return Slope(slope, slope - wide, slope + wide, residual, factor)
-    known = np.isfinite(drawn).all(axis=1)
-    slopes = np.full(len(drawn), math.inf)
-    slopes[known] = drawn[known] @ inverse[0]
-    low, high = np.quantile(slopes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
+    lost = ~np.isfinite(drawn)
+    slopes = np.where(lost, 0.0, drawn) @ inverse[0]
+    # a lost median is large: it lifts the slope where its weight is positive, else lowers it
+    lifted, lowered = (lost[:, side].any(axis=1) for side in (inverse[0] > 0, inverse[0] < 0))
+    low = np.quantile(
+        np.where(lowered, -math.inf, np.where(lifted, math.inf, slopes)),
+        (1 - LEVEL) / 2, method="nearest",
+    )  # fmt: skip
+    high = np.quantile(
+        np.where(lifted, math.inf, np.where(lowered, -math.inf, slopes)),
+        (1 + LEVEL) / 2, method="nearest",
+    )  # fmt: skip
     return Slope(slope, float(low), float(high), residual, factor)
