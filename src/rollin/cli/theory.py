@@ -256,8 +256,8 @@ def predictor_lines(theory: Theory) -> list[str]:
     return [
         "R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π*_{k-1}}‖_∞: "
         f"{found.R_rolled} with roll-in, {found.R_plain} without, {found.scratch} for ω_K alone "
-        "from θ = 0. Ours and an observation, not a theorem: on combination locks the steps of "
-        "exact PG grow with R if the policy learned by each switch stands for π*_{k-1}, as in "
+        "from θ = 0. Ours and an observation, not a theorem: on locks with γ = 1 - 1/n the steps "
+        "of exact PG grow with R if the policy learned by each switch stands for π*_{k-1}, as in "
         "rollin theory RUN.",
         "With an unchanged policy, recursive roll-in tends to visitation with discount "
         f"γ' = γ/(1-β(1-γ)) = {theory.roll_in_discount:.6g}, {horizon:.4g} steps instead of "

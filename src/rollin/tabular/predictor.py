@@ -1,10 +1,10 @@
 """R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π_θ}‖_∞, with θ as it is when context k begins.
 
 How much more often the next optimal policy visits a state than training does at first. Ours, and an
-observation: on combination locks the gradient steps of exact PG grow with it if θ is what was
+observation: on locks with γ = 1 - 1/n the gradient steps of exact PG grow with it if θ is what was
 learned by the switch, where the ratio of Lemma A.1 does not tell. It is no theorem. With the exact
-optimum for θ, which for small α tries nothing, it is far larger and foretells nothing; under a
-uniform ρ it fails.
+optimum for θ, which for small α tries nothing, it is far larger and foretells nothing. It
+fails on the lock with γ = 0.9, and from scratch under a uniform ρ.
 """
 
 from collections.abc import Sequence
