@@ -567,7 +567,7 @@ def touch_or_die(task: tuple[str, bool]) -> str:
     while dies and not Path(path).exists():
         time.sleep(0.01)
     if dies:
-        time.sleep(0.5)  # for the other's result to arrive
+        time.sleep(3)  # for the other's result to arrive
         signal.raise_signal(signal.SIGKILL)
     Path(path).touch()
     return path
@@ -591,7 +591,7 @@ def test_the_pool_loses_no_result_that_was_there(tmp_path, monkeypatch) -> None:
             deadline = time.monotonic() + 60
             while not all(map(os.path.exists, paths)) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            time.sleep(0.5)  # for the results to arrive
+            time.sleep(3)  # for the results to arrive
         return now
 
     paths = [str(tmp_path / name) for name in ("a", "b")]
