@@ -569,7 +569,7 @@ def test_a_curves_table_has_no_grid(tmp_path) -> None:
 
 def test_the_goals_of_the_maze_are_drawn() -> None:
     (ax,) = goal_path().axes
-    assert np.shape(ax.collections[-1].get_offsets()) == (25, 2)  # Δ = 1/24
+    assert np.shape(ax.collections[-1].get_offsets()) == (24, 2)  # Δ = 1/24
 
 
 def test_the_command_names_what_it_passed_over(tmp_path, capsys) -> None:
