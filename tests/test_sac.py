@@ -1,12 +1,9 @@
 """The learners against each other, against finite differences, and against their contract."""
 
 import gc
-import os
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -476,37 +473,6 @@ def test_without_jax_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(RollinError, match=r"pip install 'rollin\[jax\]', or use --learner cpu"):
         make("jax", 3, 1, (8,), 4)
-
-
-def test_narrower_vectors_give_the_same_bits(tmp_path):
-    """The kernels for a processor without AVX-512 or AVX2, compiled for this one."""
-    program = """
-import sys
-import llvmlite.binding
-features = llvmlite.binding.get_host_cpu_features()
-hidden = {"4": ("avx512", "avx2"), "8": ("avx512",)}.get(sys.argv[1], ("none",))
-shown = type(features)({n: on and not n.startswith(hidden) for n, on in features.items()})
-llvmlite.binding.get_host_cpu_features = lambda: shown
-from rollin.sac import vector
-from tests.test_sac import SHAPES, make, random_batch
-assert sys.argv[1] == "native" or vector.LANES == min(int(sys.argv[1]), 16), vector.LANES
-learner = make("cpu", *SHAPES[3])
-for step in range(3):
-    learner.update(random_batch(learner, step))
-sys.stdout.buffer.write(learner.get_state()["theta"].tobytes())
-"""
-    found = set()
-    for lanes in ("native", "4", "8"):
-        done = subprocess.run(
-            [sys.executable, "-c", program, lanes],
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / lanes)},
-            check=True,
-            capture_output=True,
-        )
-        found.add(done.stdout)
-    assert len(found) == 1
-    assert len(found.pop()) == 4 * make("cpu", *SHAPES[3]).layout.size
 
 
 @pytest.mark.parametrize("name", ["cpu", "jax"])

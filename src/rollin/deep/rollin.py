@@ -155,14 +155,12 @@ class Updates:
 
     def __init__(self, state: RollinState) -> None:
         self._env, self._options, self._replay = state.env, state.options, state.D
-        size = state.main.config.batch
-        self._batch = np.empty((size, state.D.layout.batch_width), np.float32)
 
     def __call__(
         self, agent: Learner, source: Replay | Selection, least: int = 1
     ) -> UpdateInfo | None:
         """One update of an agent from its buffer; None while that holds fewer rows than `least`."""
-        batch, options = self._batch, self._options
+        batch, options = agent.batch, self._options
         if len(source) < least:
             return None
         p = options.p if options.sampling == "geometric" else None

@@ -18,7 +18,7 @@ from rollin.sac.replay import Replay
 from rollin.streams import Streams
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
     """One environment step."""
 
@@ -42,8 +42,8 @@ def train_sac(
 
     p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
     """
-    batch = np.empty((learner.config.batch, replay.layout.batch_width), np.float32)
-    check_warmup(warmup, learner.config.batch)
+    batch = learner.batch
+    check_warmup(warmup, len(batch))
     while True:
         observation = env.reset(seed=int(streams["env"].integers(2**31)))
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")

@@ -240,6 +240,7 @@ class JaxLearner:
         self.layout, self.config, self.streams = layout, config, streams
         self.count = 0
         self.state = initial_state(layout, config, streams)
+        self.batch = np.empty((config.batch, layout.row), np.float32)
         self._noise = np.empty((2, layout.action_size, config.batch), np.float32)
 
     def act(self, observation: NDArray[Any], *, deterministic: bool = False) -> Float:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from rollin.checks import at_least
+from rollin.compiling import kept
 from rollin.errors import RollinError, reason
 from rollin.sac.ages import Rows, draw_ages
 from rollin.sac.network import Float
@@ -27,6 +27,7 @@ HEADER = 256  # bytes of JSON before the rows of a file
 WAITING_ROWS = 4096  # rows that wait in memory at the most before they go to the file
 BOX = 1 + 1e-6  # actions lie in [-1, 1], up to rounding
 
+_FLOAT32 = np.dtype(np.float32)
 _NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
 
 
@@ -293,6 +294,8 @@ class Replay:
     def _vector(self, name: str, value: ArrayLike | None, size: int) -> Float:
         if value is None and size == 0:
             return _NOTHING
+        if type(value) is np.ndarray and value.dtype is _FLOAT32 and value.shape == (size,):
+            return value
         array = np.asarray(value)
         if array.shape != (size,) or array.dtype.kind not in "fiu":
             raise RollinError(
@@ -349,7 +352,7 @@ def _header(layout: RowLayout) -> bytes:
     return text.ljust(HEADER - 1).encode() + b"\n"
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@kept(nogil=True, error_model="numpy")
 def _insert(row, observation, action, context, following, outcome, reward, flag):
     """Write a row; or write nothing and return the first number that is not allowed.
 
@@ -375,7 +378,7 @@ def _insert(row, observation, action, context, following, outcome, reward, flag)
     return -1
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@kept(nogil=True, error_model="numpy")
 def _gather(rows, picked, sizes, out):
     """Rows of a batch: action, observation, context, next observation, context, reward, mask."""
     a, o, c = sizes[0], sizes[1], sizes[2]

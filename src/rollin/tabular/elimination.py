@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rollin.compiling import kept
 from rollin.errors import RollinError
 from rollin.tabular.mdp import Array, ContextualMDP
 
@@ -66,7 +66,7 @@ class Elimination:
         return self.below, self.below_at, self.above, self.above_at, self.nexts, self.merged
 
 
-@njit(cache=True)
+@kept()
 def _log_softmax(theta: Any, log_pi: Any, pi: Any) -> None:
     S, A = theta.shape
     for s in range(S):
@@ -82,7 +82,7 @@ def _log_softmax(theta: Any, log_pi: Any, pi: Any) -> None:
             pi[s, a] = np.exp(log_pi[s, a])
 
 
-@njit(cache=True)
+@kept()
 def log_policy(theta: Any) -> Array:
     """log π_θ of softmax parameters θ (S, A)."""
     log_pi, pi = np.empty_like(theta), np.empty_like(theta)
@@ -90,7 +90,7 @@ def log_policy(theta: Any) -> Array:
     return log_pi
 
 
-@njit(cache=True)
+@kept()
 def _factorise(pi: Any, gamma: float, structure: Any, M: Any) -> None:
     """LU of I - γP in place, states eliminated from the last to the first; unit diagonal of L."""
     below, below_at, above, above_at, nexts, _ = structure
@@ -116,7 +116,7 @@ def _factorise(pi: Any, gamma: float, structure: Any, M: Any) -> None:
                 M[i, j] -= factor * M[p, j]
 
 
-@njit(cache=True)
+@kept()
 def _solve(structure: Any, M: Any, x: Any) -> None:
     """x ← (I - γP)⁻¹ x."""
     below, below_at, above, above_at, _, _ = structure
@@ -131,7 +131,7 @@ def _solve(structure: Any, M: Any, x: Any) -> None:
         x[p] = rest / M[p, p]
 
 
-@njit(cache=True)
+@kept()
 def _solve_transposed(structure: Any, M: Any, x: Any) -> None:
     """x ← (I - γP)⁻ᵀ x; nothing cancels, so that small entries keep all their digits."""
     below, below_at, above, above_at, _, _ = structure
@@ -147,7 +147,7 @@ def _solve_transposed(structure: Any, M: Any, x: Any) -> None:
         x[p] = rest
 
 
-@njit(cache=True)
+@kept()
 def _success(pi: Any, hits: Any, rho: Any, horizon: int, structure: Any) -> float:
     """P(some pair of `hits` is used within `horizon` steps | s_0 ~ ρ)."""
     nexts, merged = structure[4], structure[5]
@@ -184,7 +184,7 @@ def _success(pi: Any, hits: Any, rho: Any, horizon: int, structure: Any) -> floa
     return 1.0 - total
 
 
-@njit(cache=True)
+@kept()
 def success_from(theta: Any, hits: Any, rho: Any, horizon: int, structure: Any) -> float:
     """The same of softmax parameters θ."""
     log_pi, pi = np.empty_like(theta), np.empty_like(theta)
@@ -192,7 +192,7 @@ def success_from(theta: Any, hits: Any, rho: Any, horizon: int, structure: Any) 
     return _success(pi, hits, rho, horizon, structure)
 
 
-@njit(cache=True)
+@kept()
 def visitation_of(theta: Any, mu: Any, gamma: float, structure: Any) -> Array:
     """d_μ^π of softmax parameters θ, each entry to full relative precision."""
     S = mu.size
@@ -205,7 +205,7 @@ def visitation_of(theta: Any, mu: Any, gamma: float, structure: Any) -> Array:
     return d
 
 
-@njit(cache=True, nogil=True)  # minutes in a call, in which a worker must see its parent go
+@kept(nogil=True)  # minutes in a call, in which a worker must see its parent go
 def climb(
     theta: Any,
     reward: Any,

@@ -22,8 +22,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from rollin.compiling import kept
 
 U32 = NDArray[np.uint32]
 F32 = NDArray[np.float32]
@@ -42,12 +43,12 @@ def bits_for(n: int) -> int:
     return max(1, (n - 1).bit_length())
 
 
-@njit(cache=True, inline="always")
+@kept(inline="always")
 def _rotl(x: Any, k: int) -> Any:
     return np.uint32(np.uint32(x << np.uint32(k)) | (x >> np.uint32(32 - k)))
 
 
-@njit(cache=True, inline="always")
+@kept(inline="always")
 def _next_word(state: U32, i: Any) -> Any:
     """Advance generator i of the (4, STREAMS) xoshiro128++ state (Blackman & Vigna)."""
     s0, s1, s2, s3 = state[0, i], state[1, i], state[2, i], state[3, i]
@@ -61,7 +62,7 @@ def _next_word(state: U32, i: Any) -> Any:
     return word
 
 
-@njit(cache=True)
+@kept()
 def fill_random(state: U32, out: U32, n: int) -> None:
     """Write n random 32-bit numbers to `out` (length ≥ n rounded up to STREAMS)."""
     for block in range((n + STREAMS - 1) // STREAMS):
@@ -70,13 +71,13 @@ def fill_random(state: U32, out: U32, n: int) -> None:
             out[at + i] = _next_word(state, i)
 
 
-@njit(cache=True)
+@kept()
 def next_random(state: U32) -> Any:
     """One random 32-bit number from the first of the generators, for loops of unknown length."""
     return _next_word(state, 0)
 
 
-@njit(cache=True)
+@kept()
 def draw_geometric(state: U32, continue_: float) -> int:
     """H with P(H = h) = (1 - c) c^h, h = 0, 1, …, where c is the probability to go on."""
     if continue_ <= 0.0:
@@ -88,7 +89,7 @@ def draw_geometric(state: U32, continue_: float) -> int:
     return int(math.log(u) / math.log(continue_))
 
 
-@njit(cache=True, inline="always")
+@kept(inline="always")
 def _split(weights: Any, bits: int, order: Any) -> Any:
     """Light outcomes to the front of `order`, heavy ones to its back; the first heavy weight."""
     full = np.int32(1 << (TOTAL_BITS - bits))
@@ -102,7 +103,7 @@ def _split(weights: Any, bits: int, order: Any) -> Any:
     return weights[order[1 << bits]]
 
 
-@njit(cache=True, inline="always")
+@kept(inline="always")
 def _close_bucket(
     weights: Any, bits: int, order: U32, alias: U32, light: Any, heavy: Any, rest: Any
 ) -> Any:
@@ -124,7 +125,7 @@ def _close_bucket(
     return light + np.uint64(take), after + np.uint64(take), np.int32(rest - full + added)
 
 
-@njit(cache=True)
+@kept()
 def build_aliases(weights: Any, bits: int, order: Any, a0: U32, a1: U32, a2: U32, a3: U32) -> None:
     """Exact alias tables of four rows of whole weights that sum to 2^TOTAL_BITS each.
 
@@ -148,7 +149,7 @@ def build_aliases(weights: Any, bits: int, order: Any, a0: U32, a1: U32, a2: U32
         l3, h3, r3 = _close_bucket(weights[3], bits, order[3], a3, l3, h3, r3)
 
 
-@njit(cache=True, inline="always")
+@kept(inline="always")
 def draw_alias(word: Any, alias: U32, base: Any, bits: int) -> Any:
     """The outcome (uint64) that a 32-bit random number picks from the table that begins at `base`.
 
@@ -162,7 +163,7 @@ def draw_alias(word: Any, alias: U32, base: Any, bits: int) -> Any:
     return bucket if inside else np.uint64(entry & ones)
 
 
-@njit(cache=True)
+@kept()
 def quantise(probabilities: Any, bits: int, weights: Any) -> None:
     """Whole weights with sum 2^TOTAL_BITS; the rounding rest goes to the likeliest outcome."""
     n = probabilities.size
@@ -181,7 +182,7 @@ def quantise(probabilities: Any, bits: int, weights: Any) -> None:
     weights[likeliest] += np.int32(np.int32(1 << TOTAL_BITS) - total)
 
 
-@njit(cache=True)
+@kept()
 def alias_rows(probabilities: Any, bits: int, alias: U32) -> None:
     """Alias tables of many distributions: (n, m ≤ 2^bits) float64 → (n, 2^bits)."""
     weights = np.zeros((4, 1 << bits), np.int32)
@@ -192,7 +193,7 @@ def alias_rows(probabilities: Any, bits: int, alias: U32) -> None:
         build_aliases(weights, bits, order, alias[i], alias[i], alias[i], alias[i])
 
 
-@njit(cache=True)
+@kept()
 def _sum(row: F32) -> Any:
     """Σ of a row with four partial sums, so that the additions do not wait for each other."""
     whole = row.size & ~3
@@ -207,7 +208,7 @@ def _sum(row: F32) -> Any:
     return (a + b) + (c + d)
 
 
-@njit(cache=True)
+@kept()
 def _max(row: F32) -> Any:
     """The largest value of a row, in the same manner."""
     whole = row.size & ~3
@@ -222,7 +223,7 @@ def _max(row: F32) -> Any:
     return max(max(a, b), max(c, d))
 
 
-@njit(cache=True, error_model="numpy")
+@kept(error_model="numpy")
 def _softmax(row: F32, exponent: Any, power: F32, out: F32) -> Any:
     """exp(row - max) / Σ to `out`; returns log Σ exp(row).
 
@@ -252,7 +253,7 @@ def _softmax(row: F32, exponent: Any, power: F32, out: F32) -> Any:
     return np.float32(math.log(total)) + top
 
 
-@njit(cache=True)
+@kept()
 def policy_tables(
     rows: Any, theta: F32, reward: F32, alpha: float, pi: F32, alias: U32, bonus: F32
 ) -> None:
@@ -288,7 +289,7 @@ def policy_tables(
         )
 
 
-@njit(cache=True)
+@kept()
 def rollouts(
     rng: U32,
     starts: U32,
@@ -349,7 +350,7 @@ def rollouts(
     return successes
 
 
-@njit(cache=True)
+@kept()
 def gradient_from(to_go: F32, pi: F32, scale: float, gradient: F32, active: Any) -> None:
     """Turn summed rewards-to-go into Σ ∇ log π(a|s) R · scale, and clear them.
 
@@ -383,7 +384,7 @@ def gradient_from(to_go: F32, pi: F32, scale: float, gradient: F32, active: Any)
             to_go[replica, base : base + np.uint64(P)] = 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@kept(error_model="numpy")
 def adam_ascent(rows: Any, theta: F32, gradient: F32, m: F32, v: F32, t: int, rate: float) -> None:
     """Adam (Kingma & Ba) with its default constants, uphill, for some states; t = 1 at first.
 
@@ -403,7 +404,7 @@ def adam_ascent(rows: Any, theta: F32, gradient: F32, m: F32, v: F32, t: int, ra
             row[a] += scale * m_[a] / (np.sqrt(v_[a] * unbias) + np.float32(1e-8))
 
 
-@njit(cache=True)
+@kept()
 def draw_starts(rng: U32, alias: U32, bits: int, P: int, words: U32, starts: U32) -> None:
     """First states from the alias table of μ, premultiplied by P."""
     fill_random(rng, words, starts.size)
@@ -411,7 +412,7 @@ def draw_starts(rng: U32, alias: U32, bits: int, P: int, words: U32, starts: U32
         starts[b] = np.uint32(draw_alias(words[b], alias, np.uint64(0), bits) * np.uint64(P))
 
 
-@njit(cache=True)
+@kept()
 def _successor(rng: U32, pair: Any, successors: U32, fan_alias: U32, fan: int) -> Any:
     """The premultiplied next state (uint64) of a pair."""
     row = pair << np.uint64(fan)
@@ -420,7 +421,7 @@ def _successor(rng: U32, pair: Any, successors: U32, fan_alias: U32, fan: int) -
     return np.uint64(successors[row] & np.uint32(FLAG - 1))
 
 
-@njit(cache=True)
+@kept()
 def walk(
     rng: U32,
     state: Any,
@@ -438,7 +439,7 @@ def walk(
     return state
 
 
-@njit(cache=True)
+@kept()
 def roll_in_starts(
     rng: U32,
     rho_alias: U32,
@@ -474,7 +475,7 @@ def roll_in_starts(
     return spent
 
 
-@njit(cache=True)
+@kept()
 def random_horizon(
     rng: U32,
     starts: U32,
@@ -519,7 +520,7 @@ def random_horizon(
     return spent
 
 
-@njit(cache=True)
+@kept()
 def batch_step(
     rng: U32,
     starts: U32,

@@ -1,0 +1,298 @@
+"""Products of matrices in panels, the only arithmetic of a network that takes time.
+
+A matrix of R rows and N columns is kept as ⌈N / 16⌉ *panels*, each of R lines of 16 numbers: entry
+(r, n) is number n % 16 of line r of panel n // 16. A line is a cache line. With samples along the
+rows of activations, one layout serves all three products of a layer as it is:
+
+    forward    Y  = X W     k runs along the lines of X; B is the panels of W
+    inputs     dX = dY Wᵀ   k runs along the lines of dY; B is the panels of Wᵀ, kept beside W
+    weights    dW = Xᵀ dY   k runs over the lines of X; B is the panels of dY
+
+B is read from end to end, and one tile's worth of it stays in the first cache while all rows pass;
+lines of A are used whole. A bias, a ReLU or its derivative is applied in registers.
+
+Each number of a product is one chain of fused multiply-adds in the order of k, whichever tile or
+thread computes it: results are the same to the bit for any number of threads and any vectors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product as pairs
+from typing import Any, Literal
+
+import numpy as np
+from numba import types
+
+from rollin.sac.lanes import LANES, PANEL, TILES
+from rollin.sac.vector import (
+    FLOAT,
+    INT64,
+    LINE,
+    VECTOR,
+    calling,
+    compiled,
+    int64,
+    intrinsic,
+    load,
+    multiply_add,
+    splat,
+    store,
+    zero,
+)
+
+# what happens to a product before it is stored; the bias is the line behind those of B
+STORE, BIAS, RELU, GATE = (np.int64(mode) for mode in range(4))
+UNROLLED = 4  # k per turn of a tile's loop
+ABREAST = 4  # panels side by side for a single row, so that enough sums are under way at once
+
+Kind = Literal["along", "across", "single", "weighted"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One tile of C = A B in registers, `rows` × (panels · 16).
+
+    b(k) is line k of each panel of B, c(r) line r of each panel of C, and of the gate. kind:
+    "along": a(r, k) is number k of row r of a matrix in panels; "across": a(r, k) is number r of
+    line k of a panel; "single": as "along", but B and C are vectors of numbers;
+    "weighted": a(k) is one of the numbers of a vector.
+    """
+
+    kind: Kind
+    rows: int
+    panels: int
+
+    @property
+    def unit(self) -> Any:
+        """What a register holds."""
+        return FLOAT if self.kind == "single" else VECTOR
+
+    @property
+    def step(self) -> int:
+        """Bytes from b(k) to b(k + 1), and from c(r) to c(r + 1)."""
+        return 4 if self.kind == "single" else LINE
+
+    @property
+    def columns(self) -> list[tuple[int, int]]:
+        """Panel, and bytes from the begin of its line, of each register of a row."""
+        vectors = 1 if self.kind == "single" else PANEL // LANES
+        return [(p, 4 * LANES * v) for p, v in pairs(range(self.panels), range(vectors))]
+
+    def write(self, builder, a, a_panel, b, b_panel, c, c_panel, inner, mode, gate) -> None:
+        """The body of the tile's function."""
+        starts, ends, gates = (
+            [builder.add(begin, builder.mul(step, int64(p))) for p in range(self.panels)]
+            for begin, step in ((b, b_panel), (c, c_panel), (gate, c_panel))
+        )
+
+        def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
+            return self._add(builder, (a, a_panel), starts, k, count, sums)
+
+        sums = [zero(self.unit)] * (self.rows * len(self.columns))
+        whole = builder.and_(inner, int64(-UNROLLED))
+        sums = _loop(builder, int64(0), whole, UNROLLED, sums, add)
+        sums = _loop(builder, whole, inner, 1, sums, add)
+        bias = builder.mul(inner, int64(self.step))
+
+        def same(value: Any, r: int, p: int, offset: int) -> Any:
+            return value
+
+        def biased(value: Any, r: int, p: int, offset: int) -> Any:
+            return builder.fadd(
+                value, load(builder, self.unit, builder.add(starts[p], bias), offset)
+            )
+
+        def relu(value: Any, r: int, p: int, offset: int) -> Any:
+            total = biased(value, r, p, offset)
+            negative = builder.fcmp_ordered("<", total, zero(self.unit))  # lets NaN pass
+            return builder.select(negative, zero(self.unit), total)
+
+        def gated(value: Any, r: int, p: int, offset: int) -> Any:
+            active = load(builder, self.unit, gates[p], LINE * r + offset)
+            positive = builder.fcmp_ordered(">", active, zero(self.unit))
+            return builder.select(positive, value, zero(self.unit))
+
+        def finish(change: Callable[..., Any]) -> None:
+            places = list(pairs(range(self.rows), self.columns))
+            values = [change(value, r, *at) for value, (r, at) in zip(sums, places, strict=True)]
+            for value, (r, (p, offset)) in zip(values, places, strict=True):
+                store(builder, value, ends[p], self.step * r + offset)
+
+        if self.kind == "along":
+            _switch(builder, mode, {STORE: same, BIAS: biased, RELU: relu, GATE: gated}, finish)
+        else:
+            finish(biased if self.kind == "single" else same)
+
+    def _add(self, builder, numbers, starts, k, count, sums) -> list[Any]:
+        """Add the terms k … k + count to the sums; where k is along A, they lie in one line."""
+        a, a_panel = numbers
+        if self.kind == "across":
+            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(LINE))), 4, LINE
+        elif self.kind == "weighted":
+            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(4))), 0, 4
+        else:
+            panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
+            inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
+            begin, of_row, of_term = builder.add(builder.add(a, panel), inside), LINE, 4
+        lines = [builder.add(start, builder.mul(k, int64(self.step))) for start in starts]
+        for i in range(count):
+            factors = [
+                load(builder, self.unit, lines[p], self.step * i + o) for p, o in self.columns
+            ]
+            added = []
+            for r in range(self.rows):
+                number = load(builder, FLOAT, begin, of_row * r + of_term * i)
+                number = splat(builder, number) if self.unit is VECTOR else number
+                row = sums[r * len(factors) : (r + 1) * len(factors)]
+                added += [
+                    multiply_add(builder, number, factor, value)
+                    for factor, value in zip(factors, row, strict=True)
+                ]
+            sums = added
+        return sums
+
+    def compile(self) -> Any:
+        """The tile as a function that compiled code can call."""
+        call = calling(f"{self.kind}_{self.rows}_{self.panels}", self.write)
+
+        @intrinsic
+        def tile(typing, a, a_panel, b, b_panel, c, c_panel, inner, mode, gate):
+            return types.void(*[types.int64] * 9), call
+
+        return tile
+
+
+def _loop(builder: Any, begin: Any, end: Any, step: int, sums: list[Any], add: Any) -> list[Any]:
+    """For k from `begin` to `end` in steps: sums = add(k, step, sums)."""
+    before = builder.block
+    body, after = (builder.append_basic_block(name) for name in ("terms", "done"))
+    builder.cbranch(builder.icmp_signed("<", begin, end), body, after)
+    builder.position_at_end(body)
+    k, old = builder.phi(INT64), [builder.phi(value.type) for value in sums]
+    new = add(k, step, old)
+    following = builder.add(k, int64(step))
+    for phi, first, later in zip([k, *old], [begin, *sums], [following, *new], strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, body)
+    builder.cbranch(builder.icmp_signed("<", following, end), body, after)
+    builder.position_at_end(after)
+    results = [builder.phi(value.type) for value in sums]
+    for phi, first, later in zip(results, sums, new, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, body)
+    return results
+
+
+def _switch(builder: Any, mode: Any, cases: dict[Any, Any], act: Callable[[Any], None]) -> None:
+    """Act on the case that `mode` names at run time."""
+    after = builder.append_basic_block("after")
+    switch = builder.switch(mode, after)
+    for name, case in cases.items():
+        block = builder.append_basic_block("mode")
+        switch.add_case(int64(int(name)), block)
+        builder.position_at_end(block)
+        act(case)
+        builder.branch(after)
+    builder.position_at_end(after)
+
+
+def _strip(kind: Kind, heights: tuple[int, ...], panels: int) -> Any:
+    """A strip of C, `panels` wide and `rows` high: as many tiles of each height as fit, in turn."""
+    height, tile = heights[0], Tile(kind, heights[0], panels).compile()
+    lower = _strip(kind, heights[1:], panels) if len(heights) > 1 else None
+    a_step = height * (4 if kind == "across" else LINE)
+    c_step = height * (4 if kind == "single" else LINE)
+
+    def strip(a, a_panel, b, b_panel, c, c_panel, rows, inner, mode, gate):
+        while rows >= height:
+            tile(a, a_panel, b, b_panel, c, c_panel, inner, mode, gate)
+            rows, a, c, gate = rows - height, a + a_step, c + c_step, gate + c_step
+        if lower is not None and rows > 0:
+            lower(a, a_panel, b, b_panel, c, c_panel, rows, inner, mode, gate)
+
+    # Machine code is named by this and by a count of the process that compiled it. Under one name,
+    # two strips from two processes' caches could be taken for each other.
+    strip.__qualname__ = f"strip_{kind}_{height}_{panels}"
+    return compiled(strip)
+
+
+WIDE = TILES.panels
+_along_wide = _strip("along", TILES.heights, WIDE)
+_along = _along_wide if WIDE == 1 else _strip("along", TILES.heights, 1)
+_across_wide = _strip("across", TILES.heights, WIDE)
+_across = _across_wide if WIDE == 1 else _strip("across", TILES.heights, 1)
+_single = _strip("single", (8, 4, 2, 1), 1)
+_abreast = _strip("along", (1,), ABREAST)
+_weighted_abreast, _weighted = _strip("weighted", (1,), ABREAST), _strip("weighted", (1,), 1)
+
+
+@compiled
+def multiply(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner, mode, gate):
+    """C = A B, all in panels: `rows` of A, `inner` columns of it, `panels` of B and C.
+
+    Addresses, and bytes from one panel to the next; all are int64, because numba would compile
+    another version for each literal. gate: as C, read in the mode GATE only.
+    """
+    while panels >= WIDE:
+        _along_wide(a, a_panel, b, b_panel, c, c_panel, rows, inner, mode, gate)
+        panels -= WIDE
+        b, c, gate = b + WIDE * b_panel, c + WIDE * c_panel, gate + WIDE * c_panel
+    while panels > 0:
+        _along(a, a_panel, b, b_panel, c, c_panel, rows, inner, mode, gate)
+        panels -= 1
+        b, c, gate = b + b_panel, c + c_panel, gate + c_panel
+
+
+@compiled
+def multiply_row(a, b, b_panel, c, panels, inner, mode):
+    """The same for a single row, whose panels are lines that follow each other."""
+    line = np.int64(LINE)
+    while panels >= ABREAST:
+        _abreast(a, line, b, b_panel, c, line, np.int64(1), inner, mode, c)
+        panels -= ABREAST
+        b, c = b + ABREAST * b_panel, c + ABREAST * line
+    while panels > 0:
+        _along(a, line, b, b_panel, c, line, np.int64(1), inner, mode, c)
+        panels -= 1
+        b, c = b + b_panel, c + line
+
+
+@compiled
+def multiply_single(a, a_panel, b, c, rows, inner):
+    """C = A B + bias for a B of one column; C is `rows` numbers that follow each other."""
+    _single(a, a_panel, b, np.int64(0), c, np.int64(0), rows, inner, BIAS, c)
+
+
+@compiled
+def multiply_across(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner):
+    """C = Aᵀ B: `rows` columns of A, whose first is the first of a panel; `inner` rows of both.
+
+    panels: of B and C, no more than WIDE.
+    """
+    zero = np.int64(0)
+    while rows > 0:
+        some = min(rows, np.int64(PANEL))
+        if panels == WIDE:
+            _across_wide(a, zero, b, b_panel, c, c_panel, some, inner, STORE, c)
+        else:
+            for p in range(panels):
+                begin, end = b + p * b_panel, c + p * c_panel
+                _across(a, zero, begin, b_panel, end, c_panel, some, inner, STORE, end)
+        rows, a, c = rows - PANEL, a + a_panel, c + PANEL * LINE
+
+
+@compiled
+def add_lines(a, b, b_panel, c, panels, inner):
+    """C = the sum of the `inner` lines of each panel of B, times the numbers of the vector A.
+
+    The lines of C follow each other.
+    """
+    zero, line = np.int64(0), np.int64(LINE)
+    while panels >= ABREAST:
+        _weighted_abreast(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+        panels -= ABREAST
+        b, c = b + ABREAST * b_panel, c + ABREAST * line
+    while panels > 0:
+        _weighted(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+        panels -= 1
+        b, c = b + b_panel, c + line

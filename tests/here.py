@@ -1,0 +1,38 @@
+"""Jobs done in this process: for tests of what happens around them, without a worker's start."""
+
+import time
+
+from rollin.runs.attempt import attempt
+from rollin.runs.jobs import Job, Report
+
+
+class HereExecutor:
+    """One job at a time, done when it is started."""
+
+    def __init__(self, command: str = "") -> None:
+        self.command = command
+        self._news: list[Report] = []
+
+    def room(self, job: Job) -> bool:
+        """Whether the news of the last one were heard."""
+        return not self._news
+
+    def start(self, job: Job) -> None:
+        """Do it, from beginning to end."""
+
+        def tell(status) -> None:
+            self._news.append(Report("progress", job, status))
+
+        kind, status = attempt(job.spec, job.out, self.command, tell, lambda: False)
+        self._news.append(Report(kind, job, status))  # pyright: ignore[reportArgumentType]
+
+    def wait(self, seconds: float) -> list[Report]:
+        """All that has happened."""
+        if not self._news:
+            time.sleep(seconds)
+        news, self._news = self._news, []
+        return news
+
+    def stop(self) -> list[Report]:
+        """Nothing runs between two calls."""
+        return []

@@ -1,0 +1,104 @@
+"""Compiled functions with a cache that cannot be read or written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+from rollin.compiling import kept
+
+@kept()
+def double(x):
+    return 2 * x
+
+assert double(21) == 42
+print(sum(double.stats.cache_hits.values()), sum(double.stats.cache_misses.values()))
+"""
+
+
+def run(directory: Path, program: str = PROGRAM, **variables: str) -> str:
+    """What the program, in a file of its own, prints; its cache is where it stands."""
+    script = directory / "program.py"
+    if not script.exists():
+        script.write_text(program)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**environment, "HOME": str(directory / "home"), "XDG_CACHE_HOME": "/proc/nowhere"}
+        | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_machine_code_is_kept(tmp_path):
+    assert run(tmp_path) == "0 1"
+    assert run(tmp_path) == "1 0"
+
+
+def test_two_kinds_of_cpu_share_a_directory_without_sharing_machine_code(tmp_path):
+    """As a home directory does that two kinds of machine see."""
+    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert run(tmp_path) == "0 1"
+    assert run(tmp_path, **other) == "0 1"
+    assert run(tmp_path) == "1 0"
+    assert run(tmp_path, **other) == "1 0"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"not what was here", None])
+def test_a_damaged_cache_is_compiled_anew(tmp_path, suffix, damage):
+    run(tmp_path)
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    assert run(tmp_path).split()[0] == "0"
+    assert run(tmp_path) == "1 0"  # and mended
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
+    (tmp_path / "__pycache__").write_text("a file where the directory should be")
+    (tmp_path / "home").write_text("and here")
+    assert run(tmp_path).split()[0] == "0"
+
+
+FULL = PROGRAM.replace(
+    "import sys",
+    """import sys
+import numba.core.caching
+def save(self, *args):
+    raise OSError(28, "No space left on device")
+numba.core.caching.IndexDataCacheFile.save = save""",
+)
+
+
+def test_a_full_disk_costs_the_cache_only(tmp_path):
+    assert run(tmp_path, FULL) == "0 1"
+    assert run(tmp_path, FULL) == "0 1"
+
+
+HELPER = """
+from rollin.compiling import kept
+import helper
+
+@kept(helpers=(helper,))
+def number():
+    return helper.inner() + 1
+
+print(number())
+"""
+
+
+def test_an_edited_helper_is_compiled_anew(tmp_path):
+    helper = tmp_path / "helper.py"
+    text = "from numba import njit\n\n@njit\ndef inner():\n    return {}\n"
+    for value in (1, 5):
+        helper.write_text(text.format(value))
+        assert run(tmp_path, HELPER) == str(value + 1)
