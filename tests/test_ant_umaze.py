@@ -5,10 +5,13 @@ import warnings
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env as gymnasium_check
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from rollin import check_env
-from rollin.envs.ant_umaze import AntUmaze, wall_centres
+from rollin.envs.ant_umaze import AntUmaze, MazeAnt, wall_centres
+from rollin.envs.umaze import goal_reward, reward_at
 
 STILL = np.zeros(8, np.float32)
 
@@ -100,6 +103,35 @@ def test_a_batch_of_rewards_is_what_the_steps_gave(env):
             rewards.append(reward)
     assert np.array_equal(env.compute_reward(np.array(outcomes), np.array(contexts)), rewards)
     assert 0 < np.count_nonzero(rewards) < len(rewards)
+
+
+def test_a_step_is_gymnasiums_to_the_bit(env):
+    """Its `do_simulation`, which does more than we need, moves the ant alike."""
+    theirs = MazeAnt(None, 480, 480)
+    generator = np.random.default_rng(1)
+    for seed in range(4):
+        goal = generator.uniform(-0.5, 0.5, 2)
+        observed, _ = env.reset(seed=seed, options={"context": goal})
+        assert np.array_equal(theirs.reset(seed=seed)[0], observed["observation"])
+        for _ in range(60):
+            action = generator.uniform(-1, 1, 8).astype(np.float32)
+            observed, reward, *_ = env.step(action)
+            theirs.do_simulation(action, theirs.frame_skip)
+            assert np.array_equal(theirs.state_vector(), observed["observation"])
+            assert reward == goal_reward(theirs.data.qpos[:2], goal)
+    with pytest.raises(ValueError, match="an action has shape"):
+        env.step(np.zeros(1))
+    theirs.close()
+
+
+NEAR = st.floats(-0.6, 0.6)
+
+
+@given(st.tuples(NEAR, NEAR), st.tuples(st.floats(-2, 10), st.floats(-2, 10)))
+def test_the_reward_of_one_place_is_that_of_many(apart, goal):
+    place = np.add(goal, apart)
+    several = goal_reward(np.stack([place, place + 0.1]), np.array(goal))
+    assert reward_at(place, np.array(goal)) == several[0]
 
 
 def push(env: AntUmaze, place: tuple[float, float], force: tuple[float, float]) -> np.ndarray:

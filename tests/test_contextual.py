@@ -198,7 +198,56 @@ def test_actions_are_scaled_and_vectors_are_float32_copies():
     assert {seen.observation.dtype, seen.outcome.dtype, outcome.dtype} == {np.dtype(np.float32)}
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asarray,
+        np.ndarray.tolist,
+        lambda values: values.reshape(1, -1),
+        lambda values: values.astype(">f8"),
+        lambda values: values.view(np.ma.MaskedArray),
+    ],
+    ids=["vector", "list", "row", "big-endian", "masked"],
+)
+@pytest.mark.parametrize("truth", [bool, np.bool_, int])
+def test_steps_may_come_in_other_forms(form, truth):
+    """A step looks twice at what is not in the usual form, and finds the same numbers."""
+
+    class Formed(Line):
+        def step(self, action):
+            observed, reward, terminated, truncated, info = super().step(action)
+            observed["observation"] = form(observed["observation"])
+            info["outcome"] = form(info["outcome"])
+            return observed, np.float64(reward), truth(terminated), truth(truncated), info
+
+    plain, formed = ContextEnv(Line(length=3)), ContextEnv(Formed(length=3))
+    for env in (plain, formed):
+        env.reset(np.zeros(1), seed=0)
+    for push in (0.5, -0.25, 1.0):
+        one, other = (env.step(np.array([push], np.float32)) for env in (plain, formed))
+        assert type(other.observation) is type(other.outcome) is np.ndarray
+        assert {other.observation.dtype, other.outcome.dtype} == {np.dtype(np.float32)}
+        assert np.array_equal(one.observation, other.observation)
+        assert np.array_equal(one.outcome, other.outcome)
+        assert (one.reward, one.measured) == (other.reward, other.measured)
+        assert other.terminated is False
+        assert other.truncated is one.truncated
+
+
 # ------------------------------------------------------------------ what goes wrong
+
+
+@pytest.mark.parametrize(("terminated", "truncated"), [(np.ones(2), False), (False, np.ones(2))])
+def test_ends_that_are_no_truth_values_are_told(terminated, truncated):
+    class Endless(Line):
+        def step(self, action):
+            observed, reward, *_, info = super().step(action)
+            return observed, reward, terminated, truncated, info
+
+    env = ContextEnv(Endless())
+    env.reset(np.zeros(1), seed=0)
+    with pytest.raises(RollinError, match="step raised ValueError"):
+        env.step(np.zeros(1, np.float32))
 
 
 def broken(**changes):

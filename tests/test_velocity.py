@@ -95,6 +95,112 @@ def test_trajectories_and_rewards_are_those_of_v4(robot):
     new.close()
 
 
+# Gymnasium's id, and what of its v5 is not its default in our tasks
+V5 = {
+    "walker": ("Walker2d-v5", {"xml_file": "walker2d.xml"}),
+    "hopper": ("Hopper-v5", {}),
+    "humanoid": ("Humanoid-v5", {"contact_cost_weight": 0.0}),
+    "ant": ("Ant-v5", {"contact_cost_weight": 0.0, "include_cfrc_ext_in_observation": False}),
+}
+FORCES = "include_cfrc_ext_in_observation"
+
+
+def assert_steps_alike(own: Any, theirs: Any, action: np.ndarray) -> bool:
+    """One step of both, to the bit; returns whether the robot fell."""
+    seen, _, fallen, _, told = theirs.step(action)
+    observed, reward, terminated, _, info = own.step(action)
+    assert np.array_equal(seen, observed["observation"], equal_nan=True)
+    assert terminated == fallen
+    assert info.keys() == {*told, "outcome"}
+    for name in told.keys() - {"reward_survive"}:
+        assert np.array_equal(told[name], info[name], equal_nan=True), name
+    velocity, cost = float(told["x_velocity"]), -float(told["reward_ctrl"])
+    low, high = own.band(own.context)
+    healthy = own.constants.high if low <= velocity < high else own.constants.low
+    assert reward == float(told["reward_forward"]) + healthy - cost
+    assert info["outcome"].tolist() == [velocity, cost]
+    return terminated
+
+
+@pytest.mark.parametrize(
+    ("robot", "own_options", "options"),
+    [
+        *((robot, {}, {}) for robot in V5),
+        ("ant", {"contact_forces": True, "forward": 3}, {FORCES: True, "forward_reward_weight": 3}),
+        ("humanoid", {"contact_forces": False}, {FORCES: False}),
+    ],
+)
+def test_a_step_is_gymnasiums_to_the_bit(robot, own_options, options):
+    name, other = V5[robot]
+    theirs: Any = gymnasium.make(name, **{**other, **options}).unwrapped
+    own: Any = Velocity(robot, **own_options)
+    generator = np.random.default_rng(3)
+    falls = 0
+    for seed in range(8):
+        first, _ = theirs.reset(seed=seed)
+        observed, _ = own.reset(seed=seed, options={"context": [generator.uniform()]})
+        assert np.array_equal(first, observed["observation"])
+        for t in range(60):
+            action = generator.uniform(-1, 1, own.action_space.shape) * own.action_space.high
+            if t == 20:  # somebody else moves the robot, and makes it spin
+                for env in (theirs, own.robot):
+                    place = env.data.qpos.copy()
+                    place[0] += 1.0
+                    env.set_state(place, env.data.qvel + 3.0 * seed)
+            falls += assert_steps_alike(own, theirs, action.astype(np.float32 if seed else None))
+    assert 0 < falls < 8 * 60
+    theirs.close()
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("robot", "place", "speed"),
+    [
+        ("hopper", {}, {5: 99.0}),  # healthy below 100, whatever the others add to it
+        ("hopper", {}, {3: 70.0, 4: 75.0, 5: -80.0}),
+        ("hopper", {}, {5: 500.0}),
+        ("hopper", {}, {4: -500.0}),
+        ("hopper", {3: 101.0}, {}),
+        ("hopper", {1: 150.0}, {}),  # its height has no bound
+        ("walker", {}, {8: 99.0, 7: -99.0}),
+        ("ant", {2: 0.9}, {13: 1e5}),
+        ("ant", {2: 1.01}, {}),
+        ("ant", {2: 1.0}, {2: 0.0}),
+        ("ant", {2: 0.2}, {2: 0.0}),
+        ("ant", {2: 0.19}, {}),
+        ("humanoid", {2: 0.99}, {}),
+        ("humanoid", {2: 2.01}, {}),
+    ],
+)
+def test_a_robot_is_healthy_where_gymnasium_says_so(robot, place, speed):
+    """At the edges of health, also where a step has to look twice."""
+    name, options = V5[robot]
+    theirs: Any = gymnasium.make(name, **options).unwrapped
+    own: Any = Velocity(robot)
+    theirs.reset(seed=0)
+    own.reset(seed=0)
+    for env in (theirs, own.robot):
+        env.model.opt.timestep = 1e-12  # so that it stays there
+        position, velocity = env.data.qpos.copy(), env.data.qvel.copy()
+        for values, changes in ((position, place), (velocity, speed)):
+            values[list(changes)] = list(changes.values())
+        env.set_state(position, velocity)
+    still = np.zeros(own.action_space.shape, np.float32)
+    observed, _, terminated, _, _ = own.step(still)
+    seen, _, fallen, _, _ = theirs.step(still)
+    assert terminated == fallen
+    assert np.array_equal(seen, observed["observation"])
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_actions_of_a_wrong_shape_are_refused(robot):
+    env = Velocity(robot)
+    env.reset(seed=0)
+    for action in (np.zeros(1), np.zeros(2), 0.5):
+        with pytest.raises(ValueError, match="an action has shape"):
+            env.step(np.asarray(action))
+
+
 def test_v5_itself_would_not_do():
     """What is undone of v5 is really there: if Gymnasium changes it, the options can go."""
     walker: Any = ROBOTS["walker"].make()

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from rollin.curriculum import Curriculum
 from rollin.envs.contextual import context_of
+from rollin.envs.motion import Simulation
 from rollin.envs.robot import RobotEnv, picture_size
-from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, draw_maze, goal_reward
+from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, draw_maze, goal_reward, reward_at
 
 CELL = 4.0  # metres
 WALL_HEIGHT = 2.0
@@ -116,6 +117,8 @@ class MazeAnt(MujocoEnv):
             "ant.xml", FRAMES, seen, render_mode, width, height, default_camera_config=camera
         )
         self._goal = self.model.site("goal").id
+        self._simulation = Simulation(self, forces=False)
+        self._state: tuple[Array, Array] = self.data.qpos, self.data.qvel  # they follow it
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
         model = mujoco.MjModel.from_xml_string(ant_in_maze())
@@ -132,13 +135,12 @@ class MazeAnt(MujocoEnv):
 
     def observed(self) -> Array:
         """All positions and velocities."""
-        return np.concatenate((self.data.qpos, self.data.qvel))
+        return np.concatenate(self._state)
 
     def act(self, action: Array) -> Array:
         """Act for 0.1 s."""
-        self.do_simulation(action, FRAMES)
-        if self.render_mode == "human":
-            self.render()
+        self._simulation.run(action)
+        self._simulation.show()
         return self.observed()
 
     def show_goal(self, place: Array) -> None:
@@ -181,7 +183,7 @@ class AntUmaze(RobotEnv):
         """Act; episodes end by time alone."""
         observation = self.ant.act(action)
         place = observation[:2].copy()
-        reward = float(goal_reward(place, self.context))
+        reward = reward_at(place, self.context)
         return self._observed(observation), reward, False, self._over(), {"outcome": place}
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:

@@ -4,7 +4,7 @@ Observations come out as float32 vectors; actions go in as the policy gives them
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import gymnasium
 import numpy as np
@@ -19,7 +19,7 @@ from rollin.sac.network import Float
 Env = gymnasium.Env[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # made at every step
 class Step:
     """What a step of the environment gave."""
 
@@ -52,8 +52,10 @@ class ActionBox:
 
     def scale(self, action: Float) -> NDArray[Any]:
         """From [-1, 1]^A to the box."""
-        scaled = self._middle + self._half * action
-        return np.minimum(np.maximum(scaled, self.low), self.high)  # rounding may leave the box
+        scaled = self._half * action
+        scaled += self._middle
+        np.maximum(scaled, self.low, out=scaled)  # rounding may leave the box
+        return np.minimum(scaled, self.high, out=scaled)
 
 
 class BoxEnv:
@@ -93,6 +95,8 @@ class BoxEnv:
 
 def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
     """A float32 copy of what an env gave, of the size that it promised."""
+    if is_vector(value, size):  # as nearly always
+        return value.astype(np.float32)
     try:
         array: NDArray[Any] = np.asarray(value)
     except ValueError as error:  # ragged
@@ -105,6 +109,11 @@ def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
     if array.dtype.kind not in "fiub":
         raise RollinError(f"{name_of(env)} gave {what} of {array.dtype}, not of real numbers.")
     return array.reshape(-1).astype(np.float32)  # a copy: some envs return one array always
+
+
+def is_vector(value: Any, size: int) -> TypeGuard[NDArray[Any]]:
+    """Whether this is a vector of real numbers already, of that size."""
+    return type(value) is np.ndarray and value.shape == (size,) and value.dtype.kind == "f"
 
 
 def as_reward(value: Any, env: Env) -> float:

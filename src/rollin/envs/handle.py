@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rollin.curriculum import Curriculum
-from rollin.envs.box import ActionBox, Env, as_reward, as_vector, name_of
+from rollin.envs.box import ActionBox, Env, as_reward, as_vector, is_vector, name_of
 from rollin.envs.contextual import Array, draw_outcomes
 from rollin.errors import RollinError, told
 from rollin.sac.network import Float
@@ -202,14 +202,22 @@ class ContextEnv:
 
     def raw_step(self, action: Array) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """What the env's step gives, in the form that Gymnasium asks for."""
-        found = self._call("step", self.env.step, action)
+        try:  # as in _call, without its call: every step comes here
+            found = self.env.step(action)
+        except RollinError:
+            raise
+        except Exception as error:
+            raise _raised("step", error) from error
         if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
             raise RollinError(
                 f"{self.name}: step must give observation, reward, terminated, truncated and "
                 f"info, as in Gymnasium, got {_form(found)}."
             )
-        observed, reward, *ends, info = found
-        terminated, truncated = (self._call("step", bool, end) for end in ends)
+        observed, reward, terminated, truncated, info = found
+        if type(terminated) is not bool:  # of NumPy's, mostly
+            terminated = self._call("step", bool, terminated)
+        if type(truncated) is not bool:
+            truncated = self._call("step", bool, truncated)
         return observed, as_reward(reward, self.env), terminated, truncated, info
 
     def outcome_of(self, info: dict[str, Any]) -> Array:
@@ -238,20 +246,25 @@ class ContextEnv:
 
     def _measured(self, info: dict[str, Any]) -> tuple[float, ...]:
         try:
-            measured = tuple(float(info[name]) for name in self.measures)
+            measured = tuple([float(info[name]) for name in self.measures])
         except (KeyError, TypeError, ValueError) as error:
             raise RollinError(
                 f"{self.name} must give the numbers {', '.join(self.measures)} in the info of "
                 f"every step, as its measures say: {told(error)}."
             ) from error
-        for name, value in zip(self.measures, measured, strict=True):
-            if not math.isfinite(value):
-                raise RollinError(
-                    f"{self.name} gave info[{name!r}] = {value}, one of its measures."
-                )
+        if not all(map(math.isfinite, measured)):
+            name, value = next(
+                (name, value)
+                for name, value in zip(self.measures, measured, strict=True)
+                if not math.isfinite(value)
+            )
+            raise RollinError(f"{self.name} gave info[{name!r}] = {value}, one of its measures.")
         return measured
 
     def _outcome_vector(self, info: dict[str, Any]) -> Float:
+        outcome = info.get("outcome")
+        if is_vector(outcome, self.outcome_size):  # as nearly always
+            return outcome.astype(np.float32)
         return as_vector("an outcome", self.outcome_of(info), self.outcome_size, self.env)
 
     def _vector(self, observed: Any) -> Float:
@@ -280,7 +293,7 @@ class ContextEnv:
         except RollinError:
             raise
         except Exception as error:  # an environment's own code may raise anything
-            raise RollinError(f"The environment's {what} raised {told(error)}.") from error
+            raise _raised(what, error) from error
 
     def close(self) -> None:
         """Close the environment."""
@@ -305,6 +318,10 @@ def _attribute(env: Env, name: str) -> Any:
         return env.get_wrapper_attr(name)
     except AttributeError:
         return None
+
+
+def _raised(what: str, error: Exception) -> RollinError:
+    return RollinError(f"The environment's {what} raised {told(error)}.")
 
 
 def _form(found: Any) -> str:

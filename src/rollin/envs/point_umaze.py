@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import at_least, positive
+from rollin.compiling import kept
 from rollin.curriculum import Curriculum
 from rollin.envs.contextual import ContextualEnv, context_of
 from rollin.envs.picture import maze_picture
@@ -95,7 +95,7 @@ class PointUmaze(ContextualEnv):
         }
 
 
-@njit(cache=True, error_model="numpy")
+@kept(error_model="numpy")
 def _step(state, action, goal, max_speed):
     """Move the point in place; returns the reward. A wall stops the axis that runs into it."""
     for i in range(2):

@@ -9,7 +9,7 @@ band below the level, so R(k / 10) at index k (docs/results/paper-numbers.md).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -23,6 +23,7 @@ from rollin.advance import ReturnThreshold
 from rollin.checks import did_you_mean
 from rollin.curriculum import Curriculum
 from rollin.envs.contextual import context_of
+from rollin.envs.motion import Ant, Humanoid, Motion, Planar
 from rollin.envs.robot import RobotEnv, picture_size
 from rollin.errors import RollinError
 
@@ -40,18 +41,19 @@ class Robot:
     """A row of the paper's table, and the v5 class of Gymnasium that v4's physics come from.
 
     forward: weight of the x-velocity in the reward; lam: λ, metres a second at level 1; R(x) =
-    threshold + slope · x; high, low: the healthy reward inside and outside the band; options: what
-    makes v4 of v5.
+    threshold + slope · x; high, low: the healthy reward inside and outside the band; motion: its
+    step; options: what that needs to know, and what makes v4 of v5.
     """
 
     factory: str
+    motion: type[Motion]
     forward: float
     lam: float
     threshold: float
     slope: float
     high: float
     low: float
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
 
     def make(self, **options: Any) -> MujocoEnv:
         """The robot alone, with Gymnasium's own reward."""
@@ -82,23 +84,45 @@ class Robot:
 
 ROBOTS = {
     "walker": Robot(
-        factory="walker2d_v5:Walker2dEnv",
+        factory="walker2d_v5:Walker2dEnv", motion=Planar,
         forward=1.0, lam=5.0, threshold=500, slope=4500, high=1.5, low=0.5,
-        options={"xml_file": "walker2d.xml"},  # v5's own has another friction of one foot
+        options={
+            "xml_file": "walker2d.xml",  # v5's own has another friction of one foot
+            "ctrl_cost_weight": 1e-3,
+            "healthy_z_range": (0.8, 2.0),
+            "healthy_angle_range": (-1.0, 1.0),
+        },
     ),
     "hopper": Robot(
-        factory="hopper_v5:HopperEnv",
+        factory="hopper_v5:HopperEnv", motion=Planar,
         forward=1.0, lam=3.0, threshold=500, slope=4500, high=1.5, low=0.5,
+        options={
+            "ctrl_cost_weight": 1e-3,
+            "healthy_z_range": (0.7, float("inf")),
+            "healthy_angle_range": (-0.2, 0.2),
+            "healthy_state_range": (-100.0, 100.0),
+        },
     ),
     "humanoid": Robot(
-        factory="humanoid_v5:HumanoidEnv",
+        factory="humanoid_v5:HumanoidEnv", motion=Humanoid,
         forward=1.25, lam=1.0, threshold=2500, slope=2500, high=7.5, low=2.5,
-        options={"contact_cost_weight": 0.0},  # which v4 did not have
+        options={
+            "ctrl_cost_weight": 0.1,
+            "contact_cost_weight": 0.0,  # which v4 did not have
+            "healthy_z_range": (1.0, 2.0),
+            "include_cfrc_ext_in_observation": True,
+        },
     ),
     "ant": Robot(
-        factory="ant_v5:AntEnv",
+        factory="ant_v5:AntEnv", motion=Ant,
         forward=1.0, lam=6.0, threshold=500, slope=4500, high=1.5, low=0.25,
-        options={"contact_cost_weight": 0.0, "include_cfrc_ext_in_observation": False},
+        options={
+            "ctrl_cost_weight": 0.5,
+            "contact_cost_weight": 0.0,
+            "contact_force_range": (-1.0, 1.0),
+            "healthy_z_range": (0.2, 1.0),
+            "include_cfrc_ext_in_observation": False,
+        },
     ),
 }  # fmt: skip
 
@@ -137,11 +161,12 @@ class Velocity(RobotEnv):
                 raise RollinError(f"contact_forces: only the ant and the humanoid, not {robot}.")
             options["include_cfrc_ext_in_observation"] = contact_forces
         # the camera that runs with the robot: a free one would lose sight of it
-        options |= {"camera_name": "track", **picture_size(width, height)}
-        made = self.constants.make(render_mode=render_mode, **options)
+        camera = {"camera_name": "track", **picture_size(width, height)}
+        made = self.constants.make(render_mode=render_mode, **camera, **options)
+        self._motion = self.constants.motion(made, {**self.constants.options, **options})
         levels = spaces.Box(0.0, 1.0, (1,), np.float64)
         super().__init__(made, horizon, levels, self.constants.curriculum, self.constants.printed)
-        self._band = self.band(self.context)
+        self._set_band()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -149,22 +174,21 @@ class Velocity(RobotEnv):
         """Begin as the robot does: upright, nearly at rest."""
         super().reset(seed=seed)
         self.context = context_of(options, self.context_space, self.context)
-        self._band = self.band(self.context)
+        self._set_band()
         observation, info = self.robot.reset(seed=seed)
         self._steps = 0
         return self._observed(observation), info | {"x_velocity": 0.0, "outcome": np.zeros(2)}
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """Act; `info` has the x-velocity and the reward's parts."""
-        observation, _, terminated, _, parts = self.robot.step(action)
-        info: dict[str, Any] = {**parts}
-        velocity, cost = float(info["x_velocity"]), -float(info["reward_ctrl"])
-        low, high = self._band  # kept since the reset, for speed
-        healthy = self.constants.high if low <= velocity < high else self.constants.low
-        reward = float(info["reward_forward"]) + healthy - cost
-        info["reward_survive"] = healthy
+        observation, healthy, info = self._motion.step(action)
+        velocity, cost = info["x_velocity"], -info["reward_ctrl"]
+        low, high = self._band
+        paid = self.constants.high if low <= velocity < high else self.constants.low
+        reward = info["reward_forward"] + paid - cost
+        info["reward_survive"] = paid
         info["outcome"] = np.array((velocity, cost))
-        return self._observed(observation), reward, terminated, self._over(), info
+        return self._observed(observation), reward, not healthy, self._over(), info
 
     def band(self, context: ArrayLike) -> tuple[Array, Array]:
         """The velocities [low, high) that contexts (…, 1) ask for, in metres a second.
@@ -204,6 +228,11 @@ class Velocity(RobotEnv):
             axes.plot(steps[: len(mean)] + (width - 1) / 2, mean, color="#7c3aed", lw=1.2)
         longest = max(len(episode) for episode in outcomes) - 1
         axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, longest))
+
+    def _set_band(self) -> None:
+        """Keep the context's band as plain numbers: a step compares them fastest."""
+        low, high = self.band(self.context)
+        self._band = float(low), float(high)
 
     def _inside(self, velocity: Array, context: ArrayLike) -> Array:
         low, high = self.band(context)
