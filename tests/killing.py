@@ -10,11 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rollin.runs.driver import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
+
+needs_signals = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows has no signals that interrupt or kill a process"
+)
 
 
 def same_run(one: Path, other: Path) -> None:

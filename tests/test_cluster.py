@@ -29,21 +29,32 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def cluster(monkeypatch):
-    """A head without cores, and two nodes of one core each; runs save as often as they can."""
+@pytest.fixture(scope="module")
+def whole_cluster():
+    """A head without cores, for all tests: it takes seconds to start."""
     from ray.cluster_utils import Cluster
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")
+        made = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        try:
+            ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
+
+
+@pytest.fixture
+def cluster(whole_cluster, monkeypatch):
+    """The head and two nodes of one core each; runs save as often as they can."""
     monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    try:
-        for _ in range(2):
-            made.add_node(num_cpus=1)
-        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
+    while len(whole_cluster.worker_nodes) < 2:  # a test may have lost one
+        whole_cluster.add_node(num_cpus=1)
+    whole_cluster.wait_for_nodes()
+    return whole_cluster
 
 
 def maze(steps: int, seed: int) -> RunSpec:
@@ -225,13 +236,17 @@ def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
 def mute():
     """A port where something listens that is not Ray."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        answer = threading.Thread(target=lambda: server.accept()[0].sendall(b"hello there"))
+        server.settimeout(60)
+        answer = threading.Thread(
+            target=lambda: server.accept()[0].sendall(b"hello there"), daemon=True
+        )
         answer.start()
         yield server.getsockname()[1]
         answer.join(10)
 
 
-def test_an_address_that_does_not_answer_is_named(mute, tmp_path) -> None:
+def test_an_address_that_does_not_answer_is_named(mute, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # other tests' cluster may be there
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(RollinError, match=f"127.0.0.1:{port} does not answer .connection refused"):

@@ -15,8 +15,9 @@ from rollin.paper.tables import find_table
 from rollin.report.collect import collect
 from rollin.report.conditions import conditions
 from rollin.report.page import make_report
+from rollin.report.records import TabularRecord
 from rollin.report.results import results_of
-from rollin.report.runs_csv import FIGURES, read_runs_csv
+from rollin.report.runs_csv import FIGURES, read_runs_csv, runs_csv
 from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec, rollin_config
 from tests.made_runs import deep_run, robots, rooms, write_sweep
@@ -90,28 +91,43 @@ DEEP: list[tuple[Damage, str]] = [
 ]
 
 
-def check_left_out(place: Path, runs: list[Path], damage: Damage, why: str) -> None:
-    """One run is damaged: it is named with the reason, and the page has the others."""
+def check_left_out(place: Path, damage: Damage, why: str) -> None:
+    """One run is damaged: it is named with the reason, and the others are there."""
+    runs = sorted(path.parent for path in place.rglob("result.json"))
     damage(runs[0])
     found = collect([place])
     assert len(found.records) == len(runs) - 1
     (note,) = found.broken
     assert note.startswith(f"{runs[0]}: ")
     assert why in note
-    make_report(found, place / "r.html")
-    assert str(runs[0]) in (place / "r.html").read_text()
 
 
 @pytest.mark.parametrize(("damage", "why"), TABULAR)
 def test_damaged_tabular_runs_are_named_and_left_out(tmp_path, damage: Damage, why: str) -> None:
-    rooms(tmp_path, {0.75: [4, 5]})
-    check_left_out(tmp_path, sorted(p.parent for p in tmp_path.rglob("result.json")), damage, why)
+    check_left_out(rooms(tmp_path, {0.75: [4, 5]}), damage, why)
 
 
 @pytest.mark.parametrize(("damage", "why"), DEEP)
 def test_damaged_deep_runs_are_named_and_left_out(tmp_path, damage: Damage, why: str) -> None:
-    robots(tmp_path, {"rollin": [500]})
-    check_left_out(tmp_path, sorted(p.parent for p in tmp_path.rglob("result.json")), damage, why)
+    check_left_out(robots(tmp_path, {"rollin": [500]}), damage, why)
+
+
+@pytest.mark.parametrize(
+    ("write", "damage"),
+    [
+        (lambda out: rooms(out, {0.75: [4, 5]}), result(kappa=7)),
+        (lambda out: robots(out, {"rollin": [500]}), result(milestones=[])),
+    ],
+    ids=["tabular", "deep"],
+)
+def test_the_page_names_the_damaged_run_alone(tmp_path, write, damage) -> None:
+    write(tmp_path)
+    broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
+    damage(broken)
+    make_report(collect([tmp_path]), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert str(broken) in page
+    assert str(whole) not in page
 
 
 @pytest.mark.parametrize(
@@ -129,10 +145,11 @@ def test_damaged_deep_runs_are_named_and_left_out(tmp_path, damage: Damage, why:
 )
 def test_a_damaged_runs_csv_costs_no_other_directory(tmp_path, old, new, why) -> None:
     rooms(tmp_path / "a", {0.0: [4], 0.75: [4]})
-    make_report(collect([tmp_path / "a"]), tmp_path / "b" / "r.html")
-    table = tmp_path / "b" / "runs.csv"
-    text, count = re.subn(old, new, table.read_bytes(), count=1)
+    records = [one for one in collect([tmp_path / "a"]).records if isinstance(one, TabularRecord)]
+    text, count = re.subn(old, new, runs_csv(records), count=1)
     assert count == 1
+    table = tmp_path / "b" / "runs.csv"
+    table.parent.mkdir()
     table.write_bytes(text)
     found = collect([tmp_path / "b", tmp_path / "a"])
     assert len(found.records) == 2

@@ -19,6 +19,8 @@ from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
 from rollin.runs.store import RunDirectory
 from rollin.runs.sweep import Sweep, find_runs
+from tests.here import HereExecutor
+from tests.killing import needs_signals
 from tests.test_runs import assert_same_run, spec
 
 
@@ -65,9 +67,10 @@ def killer(victim: Job, times: int, reports: list[Report]):
     return kill
 
 
+@needs_signals
 def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")  # it saves at every step
-    todo = [*jobs(tmp_path, 1, steps=400), *jobs(tmp_path / "more", 2, steps=30)]
+    todo = [*jobs(tmp_path, 1, steps=150), *jobs(tmp_path / "more", 1, steps=30)]
     reports: list[Report] = []
     kill = killer(todo[0], 1, reports)
     assert run_jobs(todo, LocalExecutor(1), on_report=kill) == []
@@ -80,10 +83,11 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> No
     assert steps[0] > 1  # it did not begin anew
     monkeypatch.delenv("ROLLIN_CHECKPOINT_SECONDS")
     alone = Job("alone", todo[0].spec, tmp_path / "alone")
-    run_jobs([alone], LocalExecutor(1))
+    run_jobs([alone], HereExecutor())
     assert_same_run(alone.out, todo[0].out)
 
 
+@needs_signals
 def test_a_run_whose_worker_dies_again_and_again_is_given_up(tmp_path) -> None:
     todo = [*jobs(tmp_path, 1, steps=100_000), *jobs(tmp_path / "more", 2, steps=30)]
     reports: list[Report] = []
@@ -93,6 +97,7 @@ def test_a_run_whose_worker_dies_again_and_again_is_given_up(tmp_path) -> None:
     assert all((job.out / "result.json").exists() for job in todo[1:])
 
 
+@needs_signals
 def test_a_worker_that_is_told_to_leave_costs_neither_its_run_nor_another(tmp_path) -> None:
     todo = [*jobs(tmp_path, 1, steps=3000), *jobs(tmp_path / "more", 2, steps=30)]
     reports: list[Report] = []
@@ -124,6 +129,7 @@ def test_a_run_that_another_process_has_is_waited_for(tmp_path) -> None:
     assert "is being run by process" in reports[1].status["error"]
 
 
+@needs_signals
 def test_a_worker_killed_while_idle_does_not_cost_a_run(tmp_path) -> None:
     todo = [*jobs(tmp_path, 1, steps=5), *jobs(tmp_path / "more", 2, steps=200)]
 
@@ -220,7 +226,7 @@ def test_tables_of_one_family_share_their_runs(tmp_path) -> None:
     out = tmp_path / "s"
     first, both = jobs(out, 1, steps=20), jobs(out, 2, steps=20)
     assert sweep(out, first, "demo-one").prepare("one").todo == first
-    run_jobs(first, LocalExecutor(1))
+    run_jobs(first, HereExecutor())
     plan = sweep(out, both, "demo-two").prepare("two")
     assert plan.done == first
     assert plan.todo == both[1:]
@@ -233,7 +239,7 @@ def test_a_broken_run_directory_is_passed_over_and_named(tmp_path) -> None:
     out = tmp_path / "s"
     todo = jobs(out, 4, steps=20)
     sweep(out, todo).prepare("")
-    run_jobs(todo[:3], LocalExecutor(1))
+    run_jobs(todo[:3], HereExecutor())
     (todo[0].out / "config.json").write_text("{")
     (todo[1].out / "result.json").write_text("")
     plan = sweep(out, todo).prepare("")
@@ -248,7 +254,7 @@ def test_a_broken_run_directory_is_passed_over_and_named(tmp_path) -> None:
 
 def test_another_spec_in_a_jobs_place_is_passed_over(tmp_path) -> None:
     one = jobs(tmp_path, 1, steps=20)
-    run_jobs(one, LocalExecutor(1))
+    run_jobs(one, HereExecutor())
     ((_, why),) = sweep(tmp_path, jobs(tmp_path, 1, steps=25))._plan().broken
     assert "holds another run" in why
 

@@ -12,10 +12,10 @@ import tyro
 from rich.console import Console
 
 from rollin.errors import RollinError
+from rollin.runs.systems import STOPS
 
 Options = TypeVar("Options")
 
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, kill, a terminal that is closed
 TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
 
 
@@ -68,7 +68,7 @@ def typed_command(command: str, arguments: Sequence[str]) -> str:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """While inside, SIGINT, SIGTERM and SIGHUP set a flag instead of ending the program."""
+    """While inside, Ctrl-C, kill and a closed terminal set a flag instead of ending the program."""
     stop = False
 
     def ask_to_stop(signum: int, frame: Any) -> None:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from rollin.errors import RollinError
-from rollin.runs.files import write_atomically
+from rollin.runs.files import remove_file, write_atomically
+from rollin.runs.systems import patiently
 
 Picture = NDArray[np.uint8]
 
@@ -60,9 +61,9 @@ def write_video(path: Path, film: Film, frames_per_second: int) -> None:
         with imageio.get_writer(temporary, fps=frames_per_second, macro_block_size=2) as writer:
             for picture in film:
                 writer.append_data(picture)
-        temporary.replace(path)
+        patiently(lambda: temporary.replace(path))
     finally:
-        temporary.unlink(missing_ok=True)
+        remove_file(temporary)
 
 
 def _gif(film: Film, frames_per_second: int) -> bytes:

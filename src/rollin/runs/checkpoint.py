@@ -19,6 +19,7 @@ from rollin.errors import RollinError
 from rollin.runs.files import (
     make_directory,
     read_json,
+    remove_file,
     remove_temporaries,
     write_atomically,
     write_json,
@@ -56,7 +57,7 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
     write_json(directory / "manifest.json", manifest)
     for old in directory.glob("state-*.safetensors"):
         if old.name != name:
-            old.unlink(missing_ok=True)
+            remove_file(old)
 
 
 def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
@@ -118,9 +119,8 @@ def join_state(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> dict[
 
 def remove_checkpoint(directory: Path) -> None:
     """Delete a checkpoint whose run is finished."""
-    (directory / "manifest.json").unlink(missing_ok=True)
-    for old in directory.glob("state-*.safetensors"):
-        old.unlink(missing_ok=True)
+    for path in (directory / "manifest.json", *directory.glob("state-*.safetensors")):
+        remove_file(path)
     remove_temporaries(directory)
     if directory.exists() and not any(directory.iterdir()):
         directory.rmdir()

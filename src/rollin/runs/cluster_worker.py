@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from rollin import __version__
 from rollin.runs.attempt import attempt
-from rollin.runs.files import is_alive
 from rollin.runs.spec import RunSpec
+from rollin.runs.systems import is_alive
 from rollin.runs.transfer import Piece, Sender, receive
 
 SCRATCH = "rollin-run-"  # how directories of runs begin whose files are sent

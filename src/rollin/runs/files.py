@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError, reason
+from rollin.runs.systems import patiently, sync_directory
 
 TEMPORARY = ".rollin-"  # how names of unfinished files begin
 
@@ -25,9 +26,9 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
             if durable:
                 os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        patiently(lambda: Path(temporary).replace(path))
         if durable:
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -59,7 +60,12 @@ def read_json(path: Path) -> dict[str, Any]:
 def remove_temporaries(directory: Path) -> None:
     """Delete what a kill in the middle of a write has left behind."""
     for path in directory.glob(f"{TEMPORARY}*"):
-        path.unlink(missing_ok=True)
+        remove_file(path)
+
+
+def remove_file(path: Path) -> None:
+    """Delete a file, if it is there."""
+    patiently(lambda: path.unlink(missing_ok=True))
 
 
 def is_occupied(directory: Path, *ours: str) -> bool:
@@ -81,22 +87,3 @@ def make_directory(path: Path) -> None:
         raise RollinError(
             f"The directory {path} could not be made: {reason(error)}. Choose another --out."
         ) from error
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this machine is there."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
-
-
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,6 +19,7 @@ from rollin.checks import at_least
 from rollin.runs.demands import demands_of
 from rollin.runs.jobs import Job, Report
 from rollin.runs.memory import free_memory
+from rollin.runs.systems import CAN_ASK_TO_LEAVE, STOPS
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 GRACE_SECONDS = 60.0  # that a stopped worker may take to end its episode and save
@@ -96,8 +97,11 @@ class LocalExecutor:
     def stop(self) -> list[Report]:
         """Have all workers save and leave."""
         for worker in self._pool:
-            if worker.process.is_alive():
+            if CAN_ASK_TO_LEAVE and worker.process.is_alive():
                 worker.process.terminate()  # SIGTERM: checkpoint and leave
+            elif worker.process.is_alive():
+                with suppress(OSError):  # it has just left
+                    worker.pipe.send(None)
         deadline = time.monotonic() + GRACE_SECONDS
         news: list[Report] = []
         for worker in self._pool:
@@ -158,7 +162,7 @@ def ignore_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
-    """A worker: take jobs from the pipe until it closes or SIGTERM comes."""
+    """A worker: take jobs from the pipe until it closes, None or SIGTERM comes."""
     from rollin.runs.attempt import attempt
 
     stop = False
@@ -173,16 +177,19 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
         nonlocal stop
         try:
             pipe.send(("progress", status))
+            stop = stop or pipe.poll()  # nothing but the wish to stop comes while a run is on
         except OSError:  # the parent is gone: save what there is and leave
             stop = True
 
     idle = True
-    for ignored in (signal.SIGINT, signal.SIGHUP):  # the parent decides what these mean
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in STOPS:  # the parent decides what the others mean
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, ask_to_stop)
     with suppress(EOFError, OSError):  # the parent is gone
         while not stop:
-            job: Job = pipe.recv()
+            job: Job | None = pipe.recv()
+            if job is None:
+                return
             idle = False
             pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop))
             idle = True

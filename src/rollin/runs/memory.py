@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from rollin.runs.systems import physical_memory
+
 SHARE = 0.9  # of the free memory that runs may take together
 
 
@@ -16,7 +18,7 @@ def _free_of_system() -> int:
     for line in _lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS says no more
+    return physical_memory()
 
 
 def _free_of_container(
@@ -62,5 +64,5 @@ def cores() -> int:
     """Cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
+    except AttributeError:  # neither on macOS nor on Windows
         return os.cpu_count() or 1

@@ -18,6 +18,7 @@ from typing import Any
 from rollin.errors import RollinError, reason
 from rollin.runs.files import is_occupied, make_directory, read_json, write_json
 from rollin.runs.spec import RunSpec, spec_from_json
+from rollin.runs.systems import take_lock
 from rollin.runs.versions import versions
 
 LOCK = ".lock"
@@ -104,14 +105,12 @@ class RunDirectory:
     def lock(self) -> Iterator[None]:
         """Hold the run while inside; a second process that wants it is refused."""
         with (self.path / LOCK).open("a+") as file:
-            try:
-                _lock_file(file.fileno())
-            except BlockingIOError as error:
+            if not take_lock(file.fileno()):
                 file.seek(0)
                 raise RunBusyError(
                     f"{self.path} is being run by process {file.read().strip() or '?'}: "
                     "wait for it, or use another --out."
-                ) from error
+                )
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -152,18 +151,6 @@ class RunDirectory:
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final figures; the run is finished."""
         write_json(self.path / "result.json", values)
-
-
-def _lock_file(handle: int) -> None:
-    """Take an advisory lock that ends with the process; where there is none, go without."""
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except (ImportError, OSError):  # Windows, or a file system without locks
-        return
 
 
 def _difference(found: RunSpec[Any], wanted: RunSpec[Any]) -> str:

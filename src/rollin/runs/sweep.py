@@ -49,7 +49,8 @@ class Sweep:
             make_directory(self.out)
         plan = self._plan()
         runs = {
-            str(job.out.relative_to(self.out)): job.spec.hash for job in (*plan.done, *plan.todo)
+            job.out.relative_to(self.out).as_posix(): job.spec.hash
+            for job in (*plan.done, *plan.todo)
         }
         write_json(
             path,

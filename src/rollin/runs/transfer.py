@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollin.errors import RollinError, reason
-from rollin.runs.files import TEMPORARY, make_directory, write_atomically
+from rollin.runs.files import TEMPORARY, make_directory, remove_file, write_atomically
 from rollin.runs.store import LOCK
 
 GROWING = (".csv", ".f32")
@@ -86,7 +86,7 @@ class Sender:
 
     def _files(self) -> dict[str, Path]:
         return {
-            str(path.relative_to(self.directory)): path
+            path.relative_to(self.directory).as_posix(): path
             for path in self.directory.rglob("*")
             if path.is_file() and path.name != LOCK and not path.name.startswith(TEMPORARY)
         }
@@ -97,7 +97,7 @@ def receive(directory: Path, pieces: Iterable[Piece]) -> None:
     for piece in pieces:
         path = directory / piece.name
         if piece.data is None:
-            path.unlink(missing_ok=True)
+            remove_file(path)
             if path.parent != directory and not any(path.parent.iterdir()):
                 path.parent.rmdir()
             continue

@@ -1,0 +1,132 @@
+"""What operating systems differ in: each facility that one of them lacks, with what stands in.
+
+Linux and macOS have the same of these; Windows has no SIGHUP, no flock, no handle of a directory,
+no signal 0, and refuses to replace or delete a file that somebody has open.
+"""
+
+import ctypes
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STOPS = tuple(  # Ctrl-C, kill, a terminal that is closed, Ctrl-Break
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+    if hasattr(signal, name)
+)
+CAN_ASK_TO_LEAVE = sys.platform != "win32"
+"""Whether a process can be asked to end itself; what Windows has instead ends it at once."""
+
+SHARING = (5, 32)  # Windows: access denied, or in use; told of a file that somebody has open
+PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between attempts
+LOCKED_BYTE = 1 << 30  # behind all that a lock's file holds: on Windows nobody else can read it
+
+
+def patiently(change: Callable[[], Any]) -> None:
+    """Replace or delete a file, again and again where Windows says that somebody has it open."""
+    for pause in PATIENCE:
+        try:
+            change()
+        except PermissionError as error:
+            if getattr(error, "winerror", None) not in SHARING:
+                raise
+            time.sleep(pause)
+        else:
+            return
+    change()
+
+
+def sync_directory(path: Path) -> None:
+    """Bring a rename to the disk, where a directory can be opened at all."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def take_lock(handle: int) -> bool:
+    """Take a lock that ends with the process, unless somebody has it: then False.
+
+    A file system without locks gives it to everybody.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return _take_lock_of_windows(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _take_lock_of_windows(handle: int) -> bool:
+    import msvcrt
+
+    lock: Any = msvcrt  # whose names a type checker knows on Windows alone
+    os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+    try:
+        lock.locking(handle, lock.LK_NBLCK, 1)
+    except OSError as error:
+        return error.errno not in (errno.EACCES, errno.EDEADLK)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine is there."""
+    if sys.platform == "win32":  # where signal 0 is Ctrl-C
+        return _is_alive_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _is_alive_on_windows(pid: int) -> bool:
+    synchronize, denied, still_running = 0x0010_0000, 5, 0x102
+    kernel = _windows_kernel()
+    process = kernel.OpenProcess(synchronize, False, pid)
+    if not process:
+        return vars(ctypes)["get_last_error"]() == denied  # somebody else's
+    try:
+        return kernel.WaitForSingleObject(process, 0) == still_running
+    finally:
+        kernel.CloseHandle(process)
+
+
+class _MemoryStatus(ctypes.Structure):
+    """What Windows tells of memory."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        *((name, ctypes.c_uint64) for name in (
+            "physical", "free", "paged", "free_paged", "virtual", "free_virtual", "extended",
+        )),
+    )  # fmt: skip
+
+
+def physical_memory() -> int:
+    """Bytes of memory, on Windows those that are free; for systems that tell no more."""
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    _windows_kernel().GlobalMemoryStatusEx(ctypes.byref(status))
+    return status.free
+
+
+def _windows_kernel() -> Any:
+    return vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
