@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from rollin.paper.cells import DELTAS, Cell, Reading, scaled
 from rollin.paper.choose import choose
 from rollin.paper.cost import core_seconds, sample_specs
 from rollin.paper.tables import all_cells, find_table, tables
+from rollin.runs import rates
 from rollin.runs.files import read_json
+from rollin.runs.rates import keep_rates, kept_rates, measure
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig, rollin_config
 
 CELLS = all_cells()
@@ -223,27 +226,51 @@ def test_the_cost_of_a_table_by_hand() -> None:
     assert core_seconds(find_table("four-rooms").cells, 2, speed, 0.1) == 28 * 2 * 5
 
 
-def test_speed_is_measured_with_real_runs_and_kept(tmp_path, monkeypatch) -> None:
-    from rollin.runs import rates
-
+def test_speed_is_measured_with_real_runs() -> None:
     samples = sample_specs()
     assert set(samples) == {cell.task for cell in CELLS}
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    some = {"four-rooms": samples["four-rooms"], "hopper": samples["hopper"]}
-    assert rates.measure(some["four-rooms"], 0.05) > 100
-    assert 10 < rates.measure(some["hopper"], 0.2) < 5000
-    measured: list[str] = []
-    monkeypatch.setattr(rates, "measure_side_by_side", lambda specs, *_: measured.extend(specs) or
-                        dict.fromkeys(specs, 7.0))  # fmt: skip
-    assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}
-    assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}
-    assert measured == ["four-rooms", "hopper"]  # once
-    rates.rates(some, 3)
-    rates.rates(some, 2, anew=True)
-    assert len(measured) == 6
-    path = tmp_path / "rollin" / "rates.json"
-    (key, *_) = read_json(path)
-    for damaged in ("{", "[]", "{}", json.dumps({key: []}), json.dumps({key: {"hopper": "fast"}}),
-                    json.dumps({key: {"hopper": 0}})):  # fmt: skip
-        path.write_text(damaged)
-        assert rates.rates(some, 2) == {"four-rooms": 7.0, "hopper": 7.0}
+    for task in ("four-rooms", "hopper"):
+        assert 0 < measure(samples[task], 0.1) < math.inf
+
+
+def test_rates_are_kept_for_each_machine_and_number_of_runs(rates_cache, monkeypatch) -> None:
+    assert kept_rates(["hopper"], 2) == {}
+    keep_rates({"hopper": 7.0, "ant": 5.0}, 2)
+    keep_rates({"ant": 6.0}, 2)
+    keep_rates({"ant": 9.0}, 3)
+    assert kept_rates(["ant", "hopper", "walker"], 2) == {"ant": 6.0, "hopper": 7.0}
+    assert kept_rates(["ant", "hopper"], 3) == {"ant": 9.0}
+    monkeypatch.setattr(rates, "processor", lambda: "another")
+    assert kept_rates(["ant"], 2) == {}
+
+
+def test_what_is_damaged_in_the_cache_counts_as_not_kept(rates_cache) -> None:
+    keep_rates({"ant": 6.0}, 3)
+    keep_rates({"ant": 6.0}, 2)
+    (other, key) = read_json(rates_cache)
+    for damaged in ("{", "\xff", "[]", "{}", json.dumps({key: []}),
+                    json.dumps({key: {"hopper": "fast"}}), json.dumps({key: {"hopper": 0.0}}),
+                    json.dumps({key: {"hopper": math.nan}}),
+                    json.dumps({key: {"hopper": math.inf}, other: {"ant": 8.0}})):  # fmt: skip
+        rates_cache.write_text(damaged, encoding="latin-1")
+        assert kept_rates(["hopper"], 2) == {}
+        keep_rates({"hopper": 7.0}, 2)
+        assert kept_rates(["hopper"], 2) == {"hopper": 7.0}
+    assert kept_rates(["ant"], 3) == {"ant": 8.0}  # what was whole stays
+
+
+def test_a_cache_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert kept_rates(["hopper"], 2) == {}
+    with pytest.raises(RollinError, match=r"file.rollin could not be made: not a directory\.$"):
+        keep_rates({"hopper": 7.0}, 2)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert kept_rates(["hopper"], 2) == {}
+    with pytest.raises(RollinError, match="There is no cache directory: Could not determine"):
+        keep_rates({"hopper": 7.0}, 2)

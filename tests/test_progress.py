@@ -13,10 +13,10 @@ from rollin.cli.list_runs import overview_of
 from rollin.paper.four_rooms import STEPS, cell
 from rollin.runs.files import read_json, write_json
 from rollin.runs.jobs import Job, Report
-from rollin.runs.local import LocalExecutor
 from rollin.runs.schedule import run_jobs
 from rollin.runs.store import RunDirectory
 from rollin.runs.sweep import Sweep
+from tests.here import HereExecutor
 
 
 def status(step: int, steps: int = 1000) -> dict:
@@ -135,7 +135,7 @@ def sweep(tmp_path) -> Sweep:
     )
     made = Sweep("four-rooms", "four-rooms", 30 / STEPS, out, jobs)
     made.prepare("rollin reproduce four-rooms")
-    run_jobs(jobs[:2], LocalExecutor(1))
+    run_jobs(jobs[:2], HereExecutor())
     return made
 
 

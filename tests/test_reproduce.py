@@ -1,5 +1,6 @@
 """`rollin reproduce`: plans, interruption, what is passed over, bad input."""
 
+import os
 import re
 import signal
 import subprocess
@@ -11,9 +12,12 @@ import pytest
 from PIL import Image
 
 from rollin.cli import main
-from rollin.cli.reproduce import ReproduceOptions, warnings
+from rollin.cli._table_options import ReproduceOptions
+from rollin.cli._table_runs import warnings
 from rollin.paper.tables import find_table
 from rollin.runs.files import read_json
+from rollin.runs.rates import keep_rates, kept_rates
+from tests.killing import needs_signals
 
 CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"
 
@@ -26,13 +30,16 @@ def short(out: Path, *more: str) -> int:
     return reproduce(out, "--cells", CELLS, "--steps", "20", "--jobs", "1", *more)
 
 
-def test_an_interrupted_table_goes_on_without_repeating(tmp_path) -> None:
+@needs_signals
+@pytest.mark.usefixtures("jobs_here")
+def test_an_interrupted_table_goes_on_without_repeating(tmp_path, capsys) -> None:
     out = tmp_path / "sweep"
-    command = [
-        sys.executable, "-m", "rollin", "reproduce", "four-rooms", "--cells",
-        "reward=hard,alpha=0.001", "--seeds", "1", "--steps", "3000", "--jobs", "2",
-        "--out", str(out),
+    arguments = [
+        "reproduce", "four-rooms", "--cells",
+        "reward=hard,alpha=0.001,beta=0,beta=0.5,beta=0.75,beta=0.9", "--seeds", "1",
+        "--steps", "1500", "--jobs", "1", "--out", str(out),
     ]  # fmt: skip
+    command = [sys.executable, "-m", "rollin", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 120
     while not list(out.rglob("result.json")) and time.monotonic() < deadline:
@@ -41,20 +48,21 @@ def test_an_interrupted_table_goes_on_without_repeating(tmp_path) -> None:
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     first = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
-    assert 0 < len(first) < 7
-    assert re.search(rf"Stopped at {len(first)} of 7 runs\. Go on with: rollin reproduce", text)
+    assert 0 < len(first) < 4
+    assert re.search(rf"Stopped at {len(first)} of 4 runs\. Go on with: rollin reproduce", text)
     assert not (out / "report.html").exists()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    assert len(list(out.rglob("result.json"))) == 7
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert len(list(out.rglob("result.json"))) == 4
     for path, stamp in first.items():
         assert path.stat().st_mtime_ns == stamp
-    assert done.stdout.count("finished ") == 7 - len(first)
-    assert "shortened to 0.06 of the paper's (3,000 steps, not 50,000)" in done.stdout
-    assert f"Report: {out / 'report.html'}" in done.stdout
+    assert said.count("finished ") == 4 - len(first)
+    assert "shortened to 0.03 of the paper's (1,500 steps, not 50,000)" in said
+    assert f"Report: {out / 'report.html'}" in said
     assert "shortened" in (out / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     runs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
@@ -72,6 +80,7 @@ def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) 
     assert len(list(tmp_path.rglob("result.json"))) == 4
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
@@ -87,6 +96,7 @@ def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys)
     assert (whole / "result.json").exists()
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     for name in ("result.json", "policy.safetensors"):
@@ -104,6 +114,7 @@ def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_longer_runs_and_runs_of_no_steps_are_told_as_they_are(tmp_path, capsys) -> None:
     some = ("--cells", "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1")
     assert reproduce(tmp_path / "a", *some, "--scale", "1e-9") == 0
@@ -114,6 +125,7 @@ def test_longer_runs_and_runs_of_no_steps_are_told_as_they_are(tmp_path, capsys)
     assert note.startswith("training is lengthened to 2 of the paper's (100,000 steps, not")
 
 
+@needs_signals
 def test_a_closed_terminal_lets_runs_save(tmp_path) -> None:
     out = tmp_path / "sweep"
     command = [
@@ -130,6 +142,7 @@ def test_a_closed_terminal_lets_runs_save(tmp_path) -> None:
     assert list(out.rglob("manifest.json"))
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_what_is_run_is_what_the_paper_has(tmp_path) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     plan = read_json(tmp_path / "sweep.json")
@@ -150,10 +163,12 @@ def test_a_figure_without_runs_is_drawn(name, tmp_path, capsys) -> None:
     assert f"Picture: {tmp_path / 'p' / name}.png" in capsys.readouterr().out
 
 
-def test_the_list_has_every_table_with_runs_and_hours(capsys, monkeypatch) -> None:
-    speed = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 100.0, "hopper": 100.0,
-             "humanoid": 50.0, "ant": 100.0}  # fmt: skip
-    monkeypatch.setattr("rollin.cli.reproduce.rates", lambda *_, **__: speed)
+SPEED = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 100.0, "hopper": 100.0,
+         "humanoid": 50.0, "ant": 100.0}  # fmt: skip
+
+
+def test_the_list_has_every_table_with_runs_and_hours(rates_cache, capsys) -> None:
+    keep_rates(SPEED, 4)
     assert main(["reproduce", "--list", "--jobs", "4"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     # 36 cells × 8 seeds × 3,000,000 steps / 100 a second / 4 at a time = 600 hours
@@ -170,6 +185,71 @@ def test_the_list_has_every_table_with_runs_and_hours(capsys, monkeypatch) -> No
     assert main(["reproduce", "--list", "--jobs", "4", "--scale", "0.1", "--seeds", "2"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert rows["antmaze-vanilla"].split()[-3:] == ["36", "72", "15.0"]
+
+
+def test_the_list_comes_without_hours_where_none_were_measured(
+    rates_cache, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr("rollin.cli._table_list.measure_side_by_side", None)  # not to be called
+    for damaged in (None, "{", '{"a": NaN}'):
+        if damaged is not None:
+            rates_cache.parent.mkdir(parents=True, exist_ok=True)
+            rates_cache.write_text(damaged)
+        assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+        said = capsys.readouterr().out
+        rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+        assert rows["four-rooms"].split()[-3:] == ["28", "280", "–"]
+        assert said.endswith("measuring: rollin reproduce --list --measure --jobs 4\n")
+        assert "steps a second" not in said
+    keep_rates({"four-rooms": 5000.0}, 4)
+    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+    said = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
+    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "–"]
+    assert "measured: four-rooms 5,000; " in said
+    assert "--list --measure --jobs 4" in said
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_rates_are_measured_anew_told_as_they_come_and_kept(
+    writable, rates_cache, capsys, monkeypatch
+) -> None:
+    told: list[str] = []
+
+    def measure_side_by_side(specs, workers):
+        assert workers == 4
+        for task in specs:
+            yield task, SPEED[task]
+            told.append(capsys.readouterr().out)
+
+    monkeypatch.setattr("rollin.cli._table_list.measure_side_by_side", measure_side_by_side)
+    keep_rates(dict.fromkeys(SPEED, 1.0), 4)
+    if not writable:
+        rates_cache.unlink()
+        rates_cache.parent.rmdir()
+        rates_cache.parent.touch()  # a file where a directory is to be
+    assert main(["reproduce", "--list", "--measure", "--jobs", "4"]) == 0
+    said = capsys.readouterr().out
+    assert [text.split()[-2:] for text in told] == [[t, f"{SPEED[t]:,.0f}"] for t in SPEED]
+    assert re.search(r"^four-rooms +Tables 6, 7 .* 0\.19$", said, re.MULTILINE)
+    assert "rollin reproduce --list --measure" not in said
+    assert ("the rates are not kept" in said) == (not writable)
+    assert kept_rates(SPEED, 4) == (SPEED if writable else {})
+
+
+def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
+    code = (
+        "import sys; from rollin.cli import main; assert main(['reproduce', '--list']) == 0;"
+        "print([m for m in ('numba', 'scipy', 'matplotlib', 'mujoco', 'ray', 'jax') "
+        "if m in sys.modules])"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(

@@ -1,71 +1,61 @@
 """How fast this machine trains: steps a second of a short real run, on all cores at once.
 
-Measured once and kept in the user's cache directory, for the hours that a table will take.
+Measured when asked, and kept in the user's cache directory, for the hours that a table will take.
+Reading what is kept loads nothing that computes.
 """
 
+import math
 import multiprocessing
 import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rollin import __version__
-from rollin.errors import RollinError
-from rollin.runs.driver import make_run
-from rollin.runs.files import make_directory, read_json, write_json
-from rollin.runs.local import one_thread_each
+from rollin.errors import RollinError, reason
+from rollin.runs.files import read_json, write_json
 from rollin.runs.spec import RollinConfig, RunSpec
-from rollin.runs.store import RunDirectory
 
 SECONDS = 2.0  # of training that are measured
 CACHE = "rates.json"
 
 
-def rates(
-    specs: Mapping[str, RunSpec[Any]],
-    workers: int,
-    *,
-    anew: bool = False,
-    on_task: Callable[[str], None] = lambda task: None,
-) -> dict[str, float]:
-    """Steps a second of one run of each task, with `workers` of them side by side."""
-    path = _cache_directory() / CACHE
-    key = f"rollin {__version__}, {processor()}, {workers} side by side"
-    kept: dict[str, Any] = {}
-    with suppress(RollinError):  # no cache, or a damaged one
-        kept = read_json(path)
-    known = kept.get(key)
-    known = known if isinstance(known, dict) and not anew else {}
-    found = {t: r for t, r in known.items() if t in specs and isinstance(r, float) and r > 0}
-    missing = {task: spec for task, spec in specs.items() if task not in found}
-    if missing:
-        found |= measure_side_by_side(missing, workers, on_task)
-        with suppress(RollinError, OSError):  # a home that cannot be written: measured each time
-            make_directory(path.parent)
-            write_json(path, {**kept, key: {**known, **found}})
-    return found
+def kept_rates(tasks: Iterable[str], workers: int) -> dict[str, float]:
+    """Steps a second of those tasks that were measured here, with `workers` runs side by side."""
+    known = _read().get(_key(workers), {})
+    return {task: known[task] for task in tasks if task in known}
+
+
+def keep_rates(rates: Mapping[str, float], workers: int) -> None:
+    """Keep what was measured here; a cache that cannot be written is a RollinError."""
+    path, kept, key = _cache(), _read(), _key(workers)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RollinError(f"{path.parent} could not be made: {reason(error)}.") from error
+    write_json(path, kept | {key: kept.get(key, {}) | dict(rates)})
 
 
 def measure_side_by_side(
-    specs: Mapping[str, RunSpec[Any]],
-    workers: int,
-    on_task: Callable[[str], None] = lambda task: None,
-) -> dict[str, float]:
-    """Steps a second of one run of each task, measured now."""
-    found = {}
+    specs: Mapping[str, RunSpec[Any]], workers: int
+) -> Iterator[tuple[str, float]]:
+    """Each task with its steps a second, measured now, with `workers` runs of it side by side."""
+    from rollin.runs.local import one_thread_each  # loads all that computes
+
     with one_thread_each(), multiprocessing.get_context("spawn").Pool(workers) as pool:
         for task, spec in specs.items():
-            on_task(task)
-            found[task] = sum(pool.map(measure, [spec] * workers, chunksize=1)) / workers
-    return found
+            yield task, sum(pool.map(measure, [spec] * workers, chunksize=1)) / workers
 
 
 def measure(spec: RunSpec[Any], seconds: float = SECONDS) -> float:
     """Steps a second of a run, from its first update on."""
+    from rollin.runs.driver import make_run  # loads all that computes
+    from rollin.runs.store import RunDirectory
+
     warmup = spec.config.algorithm.warmup if isinstance(spec.config, RollinConfig) else 0
     with tempfile.TemporaryDirectory(prefix="rollin-rate-") as directory:
         run = make_run(spec, RunDirectory(Path(directory)))
@@ -83,8 +73,30 @@ def measure(spec: RunSpec[Any], seconds: float = SECONDS) -> float:
             run.close()
 
 
-def _cache_directory() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollin"
+def _key(workers: int) -> str:
+    return f"rollin {__version__}, {processor()}, {workers} side by side"
+
+
+def _cache() -> Path:
+    try:
+        directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:  # a user without a home
+        raise RollinError(f"There is no cache directory: {error}.") from error
+    return directory / "rollin" / CACHE
+
+
+def _read() -> dict[str, dict[str, float]]:
+    """What is kept, as far as it can be read: a damaged cache is an empty one."""
+    found: dict[str, dict[str, float]] = {}
+    with suppress(RollinError):
+        for key, rates in read_json(_cache()).items():
+            if isinstance(rates, dict):
+                found[key] = {task: rate for task, rate in rates.items() if _is_rate(rate)}
+    return found
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value) and value > 0
 
 
 def processor() -> str:
@@ -92,7 +104,7 @@ def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return platform.processor()
+        return platform.processor() or platform.machine()
     known: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
