@@ -60,7 +60,7 @@ def measure() -> None:
     found: dict[tuple[str, int], list[float]] = {}
     for number in range(ROUNDS):
         for workers in sorted({1, cores()}):
-            for task, rate in measure_side_by_side(sample_specs(), workers).items():
+            for task, rate in measure_side_by_side(sample_specs(), workers):
                 found.setdefault((task, workers), []).append(rate)
         print(f"round {number + 1} of {ROUNDS}", flush=True)
     RESULTS.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ LOADING = {
     ("source", "src"),
 }
 GENERATED = ("genindex.html", "search.html")
+pytestmark = pytest.mark.xdist_group("site")  # which is built once
 
 
 class Page(HTMLParser):

@@ -7,26 +7,37 @@ from typing import Any, Protocol
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import RescaleAction
 
-WARMUP = 1_000  # random transitions before anything is timed
+WARMUP = 1_024  # random transitions before anything is timed, as many as the largest batch
 
 
 @dataclass(frozen=True)
 class Case:
-    """A task with sizes; `loop`: whole training steps, else updates alone (with their sampling)."""
+    """A task with sizes."""
 
     env: str
     hidden: tuple[int, ...]
     batch: int
-    loop: bool
     threads: int
 
 
 class Contestant(Protocol):
-    """A library that is timed: its constructor takes a case and does everything once."""
+    """A library that is timed: its constructor takes a case and fills a replay.
 
-    def run(self, count: int) -> None:
-        """So many updates, or training steps."""
+    One that cannot do both raises `NotImplementedError`.
+    """
+
+    libraries: tuple[str, ...]
+    """Distributions whose versions matter."""
+
+    def steps(self, count: int) -> None:
+        """So many training steps: act, step the environment, store, draw, learn."""
+        ...
+
+    def updates(self, count: int) -> None:
+        """So many updates, each with a batch of its own."""
         ...
 
 
@@ -34,6 +45,7 @@ class Spin(gymnasium.Env[Any, Any]):
     """Hopper's sizes; a step takes 5 µs and gives random numbers."""
 
     def __init__(self) -> None:
+        self.spec = EnvSpec("Spin-v0", max_episode_steps=1000)  # RLtools asks for it
         self.observation_space = spaces.Box(-np.inf, np.inf, (11,), np.float32)
         self.action_space = spaces.Box(-1, 1, (3,), np.float32)
         self.rows = np.random.default_rng(0).standard_normal((1000, 11)).astype(np.float32)
@@ -55,9 +67,11 @@ class Spin(gymnasium.Env[Any, Any]):
 
 
 def make(name: str) -> gymnasium.Env[Any, Any]:
-    """The environment of a case; Ant without contact forces, 27 observations."""
+    """A case's environment, actions in [-1, 1]; Ant without contact forces, 27 observations."""
     if name == "spin":
         return Spin()
     if name == "Ant-v5":
         return gymnasium.make(name, include_cfrc_ext_in_observation=False)
-    return gymnasium.make(name)
+    env = gymnasium.make(name)
+    bounds: Any = env.action_space
+    return env if bounds.high.max() == 1 else RescaleAction(env, np.float32(-1), np.float32(1))

@@ -1,7 +1,8 @@
 """The structure of CleanRL's continuous SAC script, written anew in PyTorch.
 
 As there: three optimizers, SB3's replay buffer, two delayed actor updates every second step, a soft
-target update parameter by parameter at each step.
+target update parameter by parameter at each step. `CleanRLCompiled` is the same with everything
+between the batch and the new parameters under `torch.compile`.
 """
 # pyright: reportMissingImports=false
 
@@ -61,6 +62,8 @@ class Actor(nn.Module):
 class CleanRL:
     """The script's loop."""
 
+    libraries = ("torch", "stable-baselines3")
+
     def __init__(self, case: Case) -> None:
         torch.set_num_threads(case.threads)
         torch.manual_seed(0)
@@ -81,18 +84,22 @@ class CleanRL:
         self.replay = ReplayBuffer(
             1_000_000, *spaces, "cpu", n_envs=1, handle_timeout_termination=False
         )
-        self.steps = 0
+        self.count = 0
         self.observation, _ = self.env.reset(seed=0)
         for _ in range(WARMUP):
             self._step(self.env.action_space.sample())
 
-    def run(self, count: int) -> None:
-        """So many updates, or training steps."""
+    def steps(self, count: int) -> None:
+        """So many training steps."""
         for _ in range(count):
-            if self.case.loop:
-                observation = torch.as_tensor(self.observation[None], dtype=torch.float32)
-                action, _ = self.actor.sample(observation)
-                self._step(action.detach().numpy()[0])
+            observation = torch.as_tensor(self.observation[None], dtype=torch.float32)
+            action, _ = self.actor.sample(observation)
+            self._step(action.detach().numpy()[0])
+            self._update()
+
+    def updates(self, count: int) -> None:
+        """So many updates."""
+        for _ in range(count):
             self._update()
 
     def _step(self, action: Any) -> None:
@@ -106,39 +113,76 @@ class CleanRL:
             self.observation, _ = self.env.reset()
 
     def _update(self) -> None:
-        self.steps += 1
+        self.count += 1
         data = self.replay.sample(self.case.batch)
-        seen = data.observations.float()
+        seen, following = data.observations.float(), data.next_observations.float()
+        loss = self.critic_loss(
+            self.alpha, seen, data.actions, data.rewards.flatten(), data.dones.flatten(), following
+        )
+        descend(self.q_optimizer, loss)
+        if self.count % ACTOR_EVERY == 0:
+            for _ in range(ACTOR_EVERY):
+                descend(self.actor_optimizer, self.actor_loss(self.alpha, seen))
+                descend(self.alpha_optimizer, self.alpha_loss(seen))
+                self.alpha = self.read_alpha()
+        self.follow()
+
+    def critic_loss(
+        self, alpha: Any, seen: Any, acted: Any, reward: Any, done: Any, following: Any
+    ) -> Any:
+        """Squared errors of both critics."""
         with torch.no_grad():
-            following = data.next_observations.float()
             action, log_prob = self.actor.sample(following)
             q = torch.min(*(target(following, action) for target in self.targets))
-            q = (q - self.alpha * log_prob).view(-1)
-            y = data.rewards.flatten() + (1 - data.dones.flatten()) * GAMMA * q
-        loss = sum(nn.functional.mse_loss(c(seen, data.actions).view(-1), y) for c in self.critics)
-        self.q_optimizer.zero_grad()
-        loss.backward()  # pyright: ignore[reportAttributeAccessIssue]
-        self.q_optimizer.step()
-        if self.steps % ACTOR_EVERY == 0:
-            for _ in range(ACTOR_EVERY):
-                self._actor_update(seen)
+            y = reward + (1 - done) * GAMMA * (q - alpha * log_prob).view(-1)
+        return sum(nn.functional.mse_loss(c(seen, acted).view(-1), y) for c in self.critics)
+
+    def actor_loss(self, alpha: Any, seen: Any) -> Any:
+        """The smaller critic's value, with entropy."""
+        action, log_prob = self.actor.sample(seen)
+        q = torch.min(*(critic(seen, action) for critic in self.critics))
+        return (alpha * log_prob - q).mean()
+
+    def alpha_loss(self, seen: Any) -> Any:
+        """The temperature's, at actions drawn anew."""
+        with torch.no_grad():
+            _, log_prob = self.actor.sample(seen)
+        return (-self.log_alpha.exp() * (log_prob + self.target_entropy)).mean()
+
+    def read_alpha(self) -> Any:
+        """The temperature as a number."""
+        return self.log_alpha.exp().item()
+
+    def follow(self) -> None:
+        """The targets' step."""
         with torch.no_grad():
             for critic, target in zip(self.critics, self.targets, strict=True):
                 pairs = zip(critic.parameters(), target.parameters(), strict=True)
                 for parameter, slow in pairs:
                     slow.data.copy_(TAU * parameter.data + (1 - TAU) * slow.data)
 
-    def _actor_update(self, seen: Any) -> None:
-        action, log_prob = self.actor.sample(seen)
-        q = torch.min(*(critic(seen, action) for critic in self.critics))
-        loss = (self.alpha * log_prob - q).mean()
-        self.actor_optimizer.zero_grad()
-        loss.backward()
-        self.actor_optimizer.step()
-        with torch.no_grad():
-            _, log_prob = self.actor.sample(seen)
-        loss = (-self.log_alpha.exp() * (log_prob + self.target_entropy)).mean()
-        self.alpha_optimizer.zero_grad()
-        loss.backward()
-        self.alpha_optimizer.step()
-        self.alpha = self.log_alpha.exp().item()
+
+def descend(optimizer: Any, loss: Any) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+class CleanRLCompiled(CleanRL):
+    """Losses, acting and the targets' step under `torch.compile`; Adam as one fused kernel."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.alpha = self.read_alpha()
+        for name in ("critic_loss", "actor_loss", "alpha_loss", "follow"):
+            setattr(self, name, torch.compile(getattr(self, name)))
+        self.actor.sample = torch.compile(self.actor.sample)
+        for name in ("q_optimizer", "actor_optimizer", "alpha_optimizer"):
+            optimizer = getattr(self, name)
+            rate = optimizer.param_groups[0]["lr"]
+            held = optimizer.param_groups[0]["params"]
+            setattr(self, name, optim.Adam(held, lr=rate, fused=True))
+
+    def read_alpha(self) -> Any:
+        """The temperature as a tensor: a number would be compiled in."""
+        return self.log_alpha.exp().detach()

@@ -127,6 +127,8 @@ def sample(policy: Any, key: Any, actor: Any, observation: Any) -> Any:
 class Jaxrl:
     """The script's loop around them."""
 
+    libraries = ("jax", "flax", "optax", "tfp-nightly")
+
     def __init__(self, case: Case) -> None:
         self.case, self.env = case, make(case.env)
         observed, acted = self.env.observation_space.shape, self.env.action_space.shape
@@ -148,14 +150,19 @@ class Jaxrl:
         for _ in range(WARMUP):
             self._step(self.env.action_space.sample())
 
-    def run(self, count: int) -> None:
-        """So many updates, or training steps."""
+    def steps(self, count: int) -> None:
+        """So many training steps."""
         for _ in range(count):
-            if self.case.loop:
-                self.act_key, action = sample(
-                    self.policy, self.act_key, self.state[1], self.observation
-                )
-                self._step(np.clip(np.asarray(action), -1, 1))
+            self.act_key, action = sample(
+                self.policy, self.act_key, self.state[1], self.observation
+            )
+            self._step(np.clip(np.asarray(action), -1, 1))
+            self._update()
+        jax.block_until_ready(self.state)
+
+    def updates(self, count: int) -> None:
+        """So many updates."""
+        for _ in range(count):
             self._update()
         jax.block_until_ready(self.state)
 

@@ -14,6 +14,7 @@ from rollin.streams import Streams
 class Rollin:
     """A learner by name."""
 
+    libraries = ("rollin", "numpy", "numba", "llvmlite")
     learner_name: LearnerName
 
     def __init__(self, case: Case) -> None:
@@ -29,12 +30,13 @@ class Rollin:
         self.case, self.stream = case, streams["replay"]
         self.batch = np.empty((case.batch, self.replay.layout.batch_width), np.float32)
 
-    def run(self, count: int) -> None:
-        """So many updates, or training steps."""
-        if self.case.loop:
-            for _ in range(count):
-                next(self.events)
-            return
+    def steps(self, count: int) -> None:
+        """So many training steps."""
+        for _ in range(count):
+            next(self.events)
+
+    def updates(self, count: int) -> None:
+        """So many updates."""
         for _ in range(count):
             picked = self.replay.draw(self.case.batch, self.stream)
             self.learner.update(self.replay.gather(picked, self.batch))
@@ -49,4 +51,5 @@ class RollinCpu(Rollin):
 class RollinJax(Rollin):
     """The JAX learner."""
 
+    libraries = ("rollin", "numpy", "jax")
     learner_name = "jax"

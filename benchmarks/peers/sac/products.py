@@ -5,6 +5,8 @@ only, so that there are fifteen products of the hidden layers and not sixteen.
 """
 # pyright: reportMissingImports=false
 
+import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +14,9 @@ import numpy as np
 
 from benchmarks.peers.sac.case import Case
 
-SIZES = {"Hopper-v5": (11, 3), "Ant-v5": (27, 8), "spin": (11, 3)}  # observations, actions
+SIZES = {"Hopper-v5": (11, 3), "Ant-v5": (27, 8)}  # observations, actions
+LINE = 16  # float32 numbers in a cache line
+TRIALS = 9  # of a product in each layout
 
 
 def products(case: Case) -> list[tuple[str, int, int]]:
@@ -26,8 +30,21 @@ def products(case: Case) -> list[tuple[str, int, int]]:
     return [*needed, ("inputs", acted, case.hidden[0])]
 
 
+def padded(array: Any) -> Any:
+    """A copy with rows an odd number of cache lines apart, so that columns use all cache sets."""
+    rows, columns = array.shape
+    apart = LINE * (-(-columns // LINE) | 1)
+    raw = np.zeros(rows * apart + LINE, np.float32)
+    begin = -raw.ctypes.data % (4 * LINE) // 4
+    copy = raw[begin : begin + rows * apart].reshape(rows, apart)[:, :columns]
+    copy[:] = array
+    return copy
+
+
 class Products:
     """All products of an update into buffers that are there already."""
+
+    libraries: tuple[str, ...] = ()
 
     def __init__(self, case: Case) -> None:
         random = np.random.default_rng(0)
@@ -39,88 +56,152 @@ class Products:
                     random.standard_normal(shape).astype(np.float32)
                     for shape in ((case.batch, inputs), (case.batch, outputs), (inputs, outputs))
                 )
-                of = {"forward": (x, w, y), "weights": (x.T, y, w), "inputs": (y, w.T, x)}
-                made[kind, inputs, outputs] = self.prepare(kind, *of[kind])
+                made[kind, inputs, outputs] = self.prepare(kind, x, y, w)
             self.calls.append(made[kind, inputs, outputs])
 
-    def prepare(self, kind: str, a: Any, b: Any, out: Any) -> Any:
-        """What `multiply` will be called with."""
-        return a, b, out
+    def prepare(self, kind: str, x: Any, y: Any, w: Any) -> Any:
+        """What a call of this kind needs, in the layout that it should have."""
+        raise NotImplementedError
 
-    def multiply(self, a: Any, b: Any, out: Any) -> None:
-        """Out = a b."""
-        np.matmul(a, b, out=out)
+    def steps(self, count: int) -> None:
+        """There is no environment."""
+        raise NotImplementedError
 
-    def run(self, count: int) -> None:
+    def updates(self, count: int) -> None:
+        """The products of so many updates."""
+        raise NotImplementedError
+
+
+class Library(Products):
+    """A BLAS, each product in the faster of two layouts: rows side by side, or padded."""
+
+    multiply: Callable[..., Any]
+
+    def prepare(self, kind: str, x: Any, y: Any, w: Any) -> Any:
+        """A product's operands and its result."""
+
+        def operands(lay: Callable[[Any], Any]) -> Any:
+            a, b, c = lay(x), lay(y), lay(w)
+            of = {"forward": (a, c, b), "weights": (a.T, b, c), "inputs": (b, c.T, a)}
+            return [self.held(array) for array in of[kind]]
+
+        both = operands(np.array), operands(padded)
+        return min(both, key=lambda found: min(self._seconds(found) for _ in range(TRIALS)))
+
+    def held(self, array: Any) -> Any:
+        """An array as the library takes it, on the same memory."""
+        return array
+
+    def _seconds(self, found: Any) -> float:
+        began = time.perf_counter()
+        self.multiply(found[0], found[1], out=found[2])
+        return time.perf_counter() - began
+
+    def updates(self, count: int) -> None:
         """The products of so many updates."""
         for _ in range(count):
-            for call in self.calls:
-                self.multiply(*call)
+            for a, b, out in self.calls:
+                self.multiply(a, b, out=out)
 
 
-class OpenBLAS(Products):
+class OpenBLAS(Library):
     """NumPy's BLAS."""
+
+    libraries = ("numpy",)
 
     def __init__(self, case: Case) -> None:
         from threadpoolctl import threadpool_limits
 
-        super().__init__(case)
         threadpool_limits(case.threads)
+        self.multiply = np.matmul
+        super().__init__(case)
 
 
-class MKL(Products):
+class MKL(Library):
     """PyTorch's BLAS."""
+
+    libraries = ("torch",)
 
     def __init__(self, case: Case) -> None:
         import torch
 
         torch.set_num_threads(case.threads)
-        self.torch = torch
+        self.held, self.multiply = torch.from_numpy, torch.mm
         super().__init__(case)
-
-    def prepare(self, kind: str, a: Any, b: Any, out: Any) -> Any:
-        """As tensors on the same memory."""
-        return tuple(self.torch.from_numpy(x) for x in (a, b, out))
-
-    def multiply(self, a: Any, b: Any, out: Any) -> None:
-        """Out = a b."""
-        self.torch.mm(a, b, out=out)
 
 
 class Ours(Products):
-    """The kernel of our CPU learner, in its own layout: the batch along the columns."""
+    """The kernel of our CPU learner in its layout, panels; a critic's last layer is a vector."""
+
+    libraries = ("rollin", "numba", "llvmlite")
 
     def __init__(self, case: Case) -> None:
         from numba import njit
 
-        from rollin.sac import vector
+        from rollin.sac import products
 
         assert case.threads == 1, "products are split between threads by the learner"
         super().__init__(case)
-        zero = vector.STORE
+        wide, store = products.WIDE, products.STORE
+        multiply, across = products.multiply, products.multiply_across
+        single, add_lines = products.multiply_single, products.add_lines
 
         @njit(error_model="numpy")
         def run(table, count):
             for _ in range(count):
-                for i in range(table.shape[0]):
-                    a, a_i, a_k, b, b_k, c, c_i, rows, columns, inner = table[i]
-                    vector.multiply(a, a_i, a_k, b, b_k, c, c_i, rows, columns, inner, zero, c)
+                for kind, a, a_panel, b, b_panel, c, c_panel, rows, panels, inner in table:
+                    if kind == 0:
+                        multiply(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner, store, c)
+                    elif kind == 1:
+                        for p in range(0, panels, wide):
+                            begin, end = b + p * b_panel, c + p * c_panel
+                            some = min(np.int64(wide), panels - p)
+                            across(a, a_panel, begin, b_panel, end, c_panel, rows, some, inner)
+                    elif kind == 2:
+                        single(a, a_panel, b, c, rows, inner)
+                    else:
+                        add_lines(a, b, b_panel, c, panels, inner)
 
-        self.table = np.array([call[0] for call in self.calls], np.int64)
+        self.table = np.array([call[0] for call in self.calls if call is not None], np.int64)
         self.compiled = run
 
-    def prepare(self, kind: str, a: Any, b: Any, out: Any) -> Any:
-        """Addresses and strides of (ab)ᵀ = bᵀaᵀ where a batch is along the columns then."""
-        if kind == "weights":  # here the batch is summed over
-            left, right, product = np.ascontiguousarray(a), b, out
+    def prepare(self, kind: str, x: Any, y: Any, w: Any) -> Any:
+        """Addresses, bytes between panels and sizes; None where the learner has no product."""
+        samples, (inputs, outputs) = len(x), w.shape
+        column = np.zeros(max(samples, inputs) + 1, np.float32)
+        a, b = (in_panels(array, 1) for array in (x, y))
+        if outputs == 1 and kind == "forward":
+            kept, row = (a, column, column.copy()), (2, samples, 1, inputs)
+        elif outputs == 1 and kind == "weights":
+            kept, row = (column, a, in_panels(w.T, 0)), (3, 1, len(a), samples)
+        elif outputs == 1:
+            return None  # the errors, times a vector of weights
+        elif kind == "forward":
+            kept, row = (a, in_panels(w, 1), b), (0, samples, len(b), inputs)
+        elif kind == "weights":
+            kept, row = (a, b, in_panels(w, 1)), (1, inputs, len(b), samples)
         else:
-            left, right, product = b.T, np.ascontiguousarray(a.T), np.ascontiguousarray(out.T)
-        row = [left.ctypes.data, left.strides[0] // 4, left.strides[1] // 4]
-        row += [right.ctypes.data, right.strides[0] // 4]
-        row += [product.ctypes.data, product.strides[0] // 4]
-        row += [product.shape[0], product.shape[1], left.shape[1]]
-        return row, (left, right, product)  # the arrays must live as long as their addresses
+            kept, row = (b, in_panels(w.T, 0), a), (0, samples, len(a), outputs)
+        places = [
+            number
+            for array in kept
+            for number in (array.ctypes.data, array.strides[0] if array.ndim == 3 else 0)
+        ]
+        return [row[0], *places, *row[1:]], kept  # the arrays must live as long as their addresses
 
-    def run(self, count: int) -> None:
+    def updates(self, count: int) -> None:
         """The products of so many updates."""
         self.compiled(self.table, count)
+
+
+def in_panels(matrix: Any, spare: int) -> Any:
+    """A matrix in panels of 16 columns, each with some lines more."""
+    rows, columns = matrix.shape
+    panels = -(-columns // LINE)
+    raw = np.zeros(panels * (rows + spare) * LINE + LINE, np.float32)
+    begin = -raw.ctypes.data % (4 * LINE) // 4
+    lines = raw[begin : begin + panels * (rows + spare) * LINE].reshape(panels, -1, LINE)
+    whole = np.zeros((rows, panels * LINE), np.float32)
+    whole[:, :columns] = matrix
+    lines[:, :rows] = whole.reshape(rows, panels, LINE).transpose(1, 0, 2)
+    return lines
