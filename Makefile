@@ -1,7 +1,14 @@
 # Every target sets up what it needs in .venv; nothing else has to be installed but Python ≥ 3.11.
-PYTHON ?= python3
+# On Windows run it from Git Bash, or from another shell of that kind.
 VENV := .venv
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+BIN := $(VENV)/Scripts
+export PYTHONUTF8 := 1
+else
+PYTHON ?= python3
 BIN := $(VENV)/bin
+endif
 PEERS := .venv-peers
 SITE := build/docs
 
@@ -9,13 +16,18 @@ SITE := build/docs
 EVIDENCE ?= ../rollin-evidence
 EVIDENCE_COMMIT := 343a04a89d090033fd749c7694af0e203acb7a2c
 
-.PHONY: demo test browser lint format docs pages bench bench-sac evidence evidence-collect clean
+.PHONY: demo test test-fast browser lint format docs pages bench bench-sac bench-sac-avx2 \
+	bench-scaling bench-learning bench-peers evidence evidence-collect clean
 
 demo: $(VENV)/core
 	$(BIN)/rollin demo
 
 test: $(VENV)/dev browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# without those of tests/slow.txt: no runs of seconds, no browser, no cluster
+test-fast: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -41,13 +53,33 @@ bench: $(VENV)/dev
 bench-sac: $(VENV)/dev $(PEERS)/ready
 	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python
 
-# starts in the background, or goes on where it stopped. Linux shares a core by sessions first, so
-# that the lowest priority has to be that of the session, too.
+# everybody kept to AVX2, on a machine that has more
+bench-sac-avx2: $(VENV)/dev $(PEERS)/ready
+	$(BIN)/python -m benchmarks.sac --peers $(PEERS)/bin/python --lanes 8
+
+bench-scaling: $(VENV)/dev $(PEERS)/ready
+	$(BIN)/python -m benchmarks.scaling --peers $(PEERS)/bin/python
+
+# in the background at the lowest priority, as `evidence` below; goes on where it stopped
+bench-learning: $(VENV)/dev $(PEERS)/ready
+	@mkdir -p build
+	@setsid sh -c 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$$@"' sh \
+		$(BIN)/python -m benchmarks.learning --peers $(PEERS)/bin/python --jobs 2 \
+		>>build/learning.log 2>&1 </dev/null & \
+	echo "Learning: log in build/learning.log"
+
+# all of them in turn, for a quiet machine
+bench-peers: bench-sac bench-sac-avx2 bench-scaling
+	$(BIN)/python -m benchmarks.learning --peers $(PEERS)/bin/python --jobs 2
+
+# starts in the background, or goes on where it stopped; on Linux and macOS. Linux shares a core by
+# sessions first, so that the lowest priority has to be that of the session, too.
 evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
 	@cd $(EVIDENCE) && if pgrep -f "studies.robots run --out $$PWD/" >/dev/null; then \
 		echo "Evidence: already running, see $$PWD/robots.log"; \
 	else \
-		setsid sh -c 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$$@"' sh \
+		$$(command -v setsid) sh -c \
+			'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$$@"' sh \
 			.venv/bin/python -m studies.robots run --out "$$PWD/runs/robots" \
 			--results "$(CURDIR)/results/robots" >>robots.log 2>&1 </dev/null & \
 		echo "Evidence: runs in $$PWD/runs/robots, log in $$PWD/robots.log"; \
@@ -65,28 +97,29 @@ $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT):
 	$(MAKE) -C $(EVIDENCE) $(VENV)/core
 	touch $@
 
-$(BIN)/python:
+$(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 # a real browser for the tests of reports; without one, and the right to install it, they are skipped
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
-		root=$$(test "$$(id -u)" = 0 || echo "sudo -n"); \
+		command -v apt-get >/dev/null && \
+		root=$$(test "$$(id -u)" = 0 || echo "sudo -n") && \
 		$$root apt-get update -qq && \
 		$$root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
 			chromium >/dev/null; \
 	} || echo "No Chromium here, and none could be installed: its tests will be skipped."
 
 # one stamp per set of extras, made anew when pyproject.toml changes
-$(VENV)/core: pyproject.toml | $(BIN)/python
+$(VENV)/core: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/dev: pyproject.toml | $(BIN)/python
+$(VENV)/dev: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-$(VENV)/docs: pyproject.toml | $(BIN)/python
+$(VENV)/docs: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 

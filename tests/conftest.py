@@ -1,4 +1,12 @@
-"""Shared MDPs and strategies."""
+"""Shared MDPs, strategies and fixtures; kernels that are compiled once; the order of the tests.
+
+slow.txt names the tests, or files of tests, that take more than half a second of a core, the
+longest first: they begin, so that all workers end together, and `make test-fast` leaves them out.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,11 +14,42 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from rollin.tabular.mdp import ContextualMDP
+from tests.here import HereExecutor
 
 settings.register_profile(
     "rollin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rollin")
+
+SLOW = (Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split()
+KERNELS = (  # the tabular ones and those of SAC, beside each other
+    "import rollin; rollin.solve(rollin.four_rooms('easy'), beta=0.75, alpha=0.01, steps=1)",
+    "import rollin; rollin.train('point-umaze', beta=0.1, steps=80, warmup=64)",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the kernels before workers begin: without, each worker would compile all of them."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        begun = [subprocess.Popen([sys.executable, "-c", program]) for program in KERNELS]
+        for process in begun:
+            process.wait()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and put it first."""
+    places = {name: place for place, name in enumerate(SLOW)}
+    order = {item: _place(item.nodeid, places) for item in items}
+    for item, place in order.items():
+        if place < len(places):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=order.__getitem__)
+
+
+def _place(test: str, places: dict[str, int]) -> int:
+    """Where a test, or else its file, stands among the slow ones; behind them if it does not."""
+    name = test.partition("[")[0].removeprefix("tests/")
+    return places.get(name, places.get(name.partition("::")[0], len(places)))
 
 
 def random_mdp(
@@ -56,3 +95,19 @@ def random_log_pi(mdp: ContextualMDP, seed: int, spread: float = 1.0) -> np.ndar
 @pytest.fixture
 def mdp() -> ContextualMDP:
     return random_mdp(0)
+
+
+@pytest.fixture
+def jobs_here(monkeypatch) -> None:
+    """`rollin reproduce` does its runs in this process."""
+    monkeypatch.setattr(
+        "rollin.cli._table_runs.executor_of",
+        lambda options, out, command: lambda: HereExecutor(command),
+    )
+
+
+@pytest.fixture
+def rates_cache(tmp_path, monkeypatch) -> Path:
+    """Where measured rates are kept; nothing is there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rollin" / "rates.json"

@@ -15,7 +15,10 @@ from tests.made_runs import deep_run, sac_run, tabular_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine"),
+    pytest.mark.xdist_group("browser"),  # which is started once
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Complexity gains: families, compiled walks, fits with cut-off runs, a study that resumes."""
 
-import fcntl
 import math
 import os
 import signal
@@ -30,6 +29,7 @@ from rollin.runs.files import make_directory, read_json
 from rollin.runs.pool import run_in_pool
 from rollin.runs.row_store import RowStore, read_rows, rows_text
 from rollin.runs.store import LOCK, RunBusyError, RunDirectory
+from rollin.runs.systems import take_lock
 from rollin.tabular import soft
 from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
@@ -43,6 +43,7 @@ from rollin.tabular.until_solved import (
     walk_sampled,
     walk_with,
 )
+from tests.killing import needs_signals
 
 ROOT = Path(__file__).parents[1]
 ALPHA = 1e-4
@@ -521,6 +522,7 @@ def test_a_misspelt_name_is_told_the_right_one(capsys) -> None:
     assert "Did you mean complexity?" in capsys.readouterr().err
 
 
+@needs_signals
 def test_a_killed_study_keeps_its_rows_and_goes_on(tmp_path) -> None:
     out = tmp_path / "study"
     command = [
@@ -549,6 +551,7 @@ def test_a_killed_study_keeps_its_rows_and_goes_on(tmp_path) -> None:
     assert all(row in after for row in before)
 
 
+@needs_signals
 def test_the_pool_gives_every_result_and_stops_when_asked() -> None:
     assert dict(run_in_pool(math.factorial, range(9), 2)) == {
         n: math.factorial(n) for n in range(9)
@@ -573,6 +576,7 @@ def touch_or_die(task: tuple[str, bool]) -> str:
     return path
 
 
+@needs_signals
 def test_the_pool_loses_no_result_that_was_there(tmp_path, monkeypatch) -> None:
     """Whether it stops or loses a worker: what was done by then is given."""
     slow = lambda futures, *_: wait(futures, 60)  # noqa: E731  # the consumer is slow
@@ -606,12 +610,13 @@ def climb_for_ever(path: str) -> None:
     goal = Goal(np.eye(40)[0], 2, threshold=2.0)  # is never passed
     walk_exactly(mdp, ALPHA, 1e-3, 1, goal=goal)  # compiled
     with Path(path).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        assert take_lock(file.fileno())
         file.write(str(os.getpid()))
         file.flush()
         walk_exactly(mdp, ALPHA, 1e-3, 10**15, goal=goal)
 
 
+@needs_signals
 def test_a_worker_in_a_long_climb_leaves_with_a_killed_parent(tmp_path) -> None:
     held = tmp_path / "held"
     program = (
@@ -629,12 +634,9 @@ def test_a_worker_in_a_long_climb_leaves_with_a_killed_parent(tmp_path) -> None:
     with held.open() as file:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.05)
-            else:
+            if take_lock(file.fileno()):
                 return
+            time.sleep(0.05)
     os.kill(worker, signal.SIGKILL)
     pytest.fail("the worker goes on without its parent")
 

@@ -24,7 +24,7 @@ from rollin.runs.files import read_json
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config, spec_from_json
 from rollin.runs.store import read_metrics
 from tests.envs import Line
-from tests.killing import kill_after_a_checkpoint, same_run, stop_at
+from tests.killing import kill_after_a_checkpoint, needs_signals, same_run, stop_at
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -182,11 +182,12 @@ driver.run(line(900), Path(sys.argv[1]))
 """
 
 
+@needs_signals
 def test_killed_while_a_checkpoint_is_written_a_run_goes_on_bit_for_bit(tmp_path):
     run(line(900), tmp_path / "whole")
     stages = ("half of the data", "before the manifest", "before the old one is deleted")
     reached = []
-    for stage, count in zip((*stages, *stages), (1, 7, 13, 9, 15, 10), strict=True):
+    for stage, count in zip((*stages, stages[0]), (1, 13, 15, 10), strict=True):
         command = [sys.executable, "-c", KILLER, str(tmp_path / "parts"), stage, str(count)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -198,6 +199,7 @@ def test_killed_while_a_checkpoint_is_written_a_run_goes_on_bit_for_bit(tmp_path
     same_run(tmp_path / "whole", tmp_path / "parts")
 
 
+@needs_signals
 def test_killed_at_random_moments_a_run_goes_on_bit_for_bit(tmp_path):
     spec = line(8000, log_every=2000)
     run(spec, tmp_path / "whole")
@@ -324,6 +326,7 @@ def test_evaluate_takes_the_checkpoint_of_an_unfinished_run(tmp_path, monkeypatc
     assert {p: p.read_bytes() for p in (tmp_path / "a").rglob("*") if p.is_file()} == before
 
 
+@needs_signals
 def test_ctrl_c_writes_a_checkpoint_and_names_the_command_that_goes_on(tmp_path):
     script = Path(sys.executable).with_name("rollin")
     command = [script, "train", "point-umaze", "--steps", "200000", "--out", "a b"]

@@ -27,7 +27,7 @@ from rollin.sac.learner import Learner, make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 from tests.envs import Constant, Target
-from tests.killing import kill_after_a_checkpoint, same_run, stop_at
+from tests.killing import kill_after_a_checkpoint, needs_signals, same_run, stop_at
 
 ROOT = Path(__file__).parents[1]
 SMALL = SACConfig(hidden=(16, 16), batch=16)
@@ -162,6 +162,7 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
     same_run(tmp_path / "whole", tmp_path / "parts")
 
 
+@needs_signals
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path):
     spec = walk(9000, log_every=3000)
     run(spec, tmp_path / "whole")
