@@ -14,7 +14,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := 343a04a89d090033fd749c7694af0e203acb7a2c
+EVIDENCE_COMMIT := dfa310a509036ab9007d7190053512b8689c63b2
 
 .PHONY: demo test test-fast browser lint format docs pages bench bench-sac bench-sac-avx2 \
 	bench-scaling bench-learning bench-peers evidence evidence-collect clean
