@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from rollin.paper.four_rooms import cell
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import make_directory, write_atomically
-from rollin.runs.jobs import Job, Report
-from rollin.runs.local import LocalExecutor
-from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec
-from rollin.runs.store import RunDirectory
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.queue import run_jobs
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ours": {},
@@ -57,12 +57,12 @@ def main() -> None:
     options = parser.parse_args()
     planned = jobs(options.out, options.seeds)
 
-    def show(report: Report) -> None:
+    def show(report: JobEvent) -> None:
         if report.kind in ("finished", "failed"):
             print(report.kind, report.job.name, report.status.get("error", ""), flush=True)
 
     executor = LocalExecutor(options.jobs, "python -m benchmarks.choices")
-    failed = run_jobs(planned, executor, on_report=show)
+    failed = run_jobs(planned, executor, on_event=show)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["setting", "reward", "alpha", "beta", "seed", "k", "final_return"])

@@ -18,14 +18,14 @@ import numpy as np
 
 from rollin.envs.registry import TASKS, make_contextual
 from rollin.paper import antmaze, four_rooms, velocity
-from rollin.paper.cells import Cell
-from rollin.paper.cost import core_seconds, sample_specs
-from rollin.runs.memory import cores
-from rollin.runs.rates import measure_side_by_side, processor
 from rollin.runs.versions import versions
 from rollin.sac.config import SACConfig
 from rollin.sac.network import Layout
 from rollin.streams import Streams
+from rollin.sweeps.cost import core_seconds, sample_specs
+from rollin.sweeps.machine import cores
+from rollin.sweeps.rates import measure_side_by_side, processor
+from rollin.sweeps.study import Condition
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "cost"
@@ -34,7 +34,7 @@ ROUNDS = 5
 COLUMNS = ("task", "side_by_side", "steps_per_second", "lowest", "highest", "rounds",
            "update_mflop", "processor", "rollin")  # fmt: skip
 
-FAMILIES: dict[str, tuple[list[Cell], int]] = {
+FAMILIES: dict[str, tuple[list[Condition], int]] = {
     "four rooms": (four_rooms.cells(), four_rooms.SEEDS),
     "ant maze": (antmaze.cells(), antmaze.SEEDS),
     "velocities": (velocity.cells(), velocity.SEEDS),
@@ -118,7 +118,7 @@ def wall_hours(parts: list[Work], places: int) -> float:
     return max(sum(w.core_hours for w in parts) / places, *(w.longest for w in parts))
 
 
-def gpu_hours(cells: list[Cell], seeds: int) -> float:
+def gpu_hours(cells: list[Condition], seeds: int) -> float:
     """Of one GPU that takes all seeds of a cell at once; a core each steps their robots between."""
     with (ROOT / "results" / "robots" / "steps.csv").open(newline="") as file:
         stepping = {row["task"]: float(row["step"]) * 1e-6 for row in csv.DictReader(file)}

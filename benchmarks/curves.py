@@ -17,7 +17,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from rollin.report.style import BASELINE, ROLLIN, styled, to_png
-from rollin.runs.store import RunDirectory, read_metrics
+from rollin.runs.directory import RunDirectory
+from rollin.runs.rows import read_metrics
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "results" / "sac" / "hopper.csv"

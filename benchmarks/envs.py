@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
-from rollin.runs.rates import processor
+from rollin.sweeps.rates import processor
 
 mujoco: Any = import_module("mujoco")
 ROBOTS = ("antmaze-umaze", "walker", "hopper", "humanoid", "ant")

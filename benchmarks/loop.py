@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import rollin
-from rollin.deep.agents import RollinState
+from rollin.deep.state import DeepState
 from rollin.envs.point_umaze import PointUmaze
-from rollin.runs.rates import processor
+from rollin.sweeps.rates import processor
 
 SIZES = {"small": ((32, 32), 64, 40_000), "large": ((256, 256), 256, 4_000)}
 WARMUP = 1000
@@ -65,7 +65,7 @@ def profile(size: str, beta: float = 0.1) -> dict[str, float]:
     return {**parts, "loop": whole - sum(parts.values()), "step": whole}
 
 
-def _run_warmup(state: RollinState, watch: Stopwatch) -> float:
+def _run_warmup(state: DeepState, watch: Stopwatch) -> float:
     """Run to the end; returns when the random steps were over, from where the parts count."""
     last = state.D.capacity
     began = 0.0

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import rollin
-from rollin.deep.agents import RollinState
-from rollin.envs.handle import ContextEnv
+from rollin.deep.state import DeepState
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.point_umaze import PointUmaze
-from rollin.sac.learner import make_learner
+from rollin.sac.make import make_learner
 from rollin.streams import Streams
 
 BETA, STEPS, EPISODES = 0.1, 300_000, 200
@@ -31,7 +31,7 @@ WAYS = ("main", "fresh", "rollin")
 class Probe:
     """Plays episodes with copies of the agents, on its own env and random numbers."""
 
-    def __init__(self, state: RollinState, seed: int) -> None:
+    def __init__(self, state: DeepState, seed: int) -> None:
         self.state, self.env = state, ContextEnv(PointUmaze())
         self.streams = Streams(1000 + seed)
         layout, config = state.main.layout, state.main.config

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from rollin.runs.driver import CHECKPOINT_SECONDS
-from rollin.runs.jobs import Job, Report
-from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import run_jobs
 
 RESULTS = Path(__file__).parents[1] / "results" / "cost"
 HOUR = 3600.0
@@ -116,7 +116,7 @@ class SimulatedCluster:
         self._count += 1
         heapq.heappush(self._events, (end, self._count, key))
 
-    def wait(self, seconds: float) -> list[Report]:
+    def wait(self, seconds: float) -> list[JobEvent]:
         """Go to the next event; without any, let the time go by."""
         while self._events and not self._is_current(self._events[0]):
             heapq.heappop(self._events)
@@ -138,11 +138,11 @@ class SimulatedCluster:
         self.pause += min(free, self.left - len(self.running)) * (then - self.now)
         self.now = then
 
-    def hear(self, report: Report) -> None:
+    def hear(self, report: JobEvent) -> None:
         """What the schedule says: a run that is done, or given up, waits no longer."""
         self.left -= report.kind in ("finished", "failed")
 
-    def stop(self) -> list[Report]:
+    def stop(self) -> list[JobEvent]:
         """The sweep is over, or was killed: what runs is gone, but for its checkpoints."""
         for key in list(self.running):
             self._end(key, "lost")
@@ -152,14 +152,14 @@ class SimulatedCluster:
         run = self.running.get(event[2])
         return run is not None and run.end == event[0]
 
-    def _lose_a_node(self) -> list[Report]:
+    def _lose_a_node(self) -> list[JobEvent]:
         nodes = max(1, self.slots // NODE_SLOTS)
         self._node_loss += self._random.exponential(self.world.node_hours * HOUR / nodes)
         node = int(self._random.integers(nodes))
         keys = [key for key, run in self.running.items() if run.node == node]
         return [report for key in keys for report in self._end(key, "lost")]
 
-    def _end(self, key: str, kind: str | None = None) -> list[Report]:
+    def _end(self, key: str, kind: str | None = None) -> list[JobEvent]:
         run, world, books = self.running.pop(key), self.world, self.books
         self.free.append(run.node)
         kind = kind or run.kind
@@ -171,15 +171,15 @@ class SimulatedCluster:
         if kind == "finished":
             books.saved[key] = run_seconds(key, world)
             books.ends[key] += 1
-            return [Report("finished", run.job, {})]
+            return [JobEvent("finished", run.job, {})]
         saved = max(before, done - done % world.checkpoint_seconds)
         books.saved[key] = saved
         books.repeated += done - saved
         books.errors += kind == "failed"
         books.lost += kind == "lost"
         step = int(STEPS * done / run_seconds(key, world))
-        reached = Report("progress", run.job, {"step": step})
-        end = Report("failed" if kind == "failed" else "lost", run.job, {"error": kind})
+        reached = JobEvent("progress", run.job, {"step": step})
+        end = JobEvent("failed" if kind == "failed" else "lost", run.job, {"error": kind})
         return [reached, end]
 
 
@@ -215,7 +215,7 @@ def simulate(runs: int, slots: int, kills: int, world: World, seed: int) -> dict
         cluster.left = len(todo)
         began = time.process_time()
         try:
-            failed = run_jobs(todo, cluster, clock=cluster.clock, on_report=cluster.hear)
+            failed = run_jobs(todo, cluster, clock=cluster.clock, on_event=cluster.hear)
         except Killed:
             killed += 1
             continue

@@ -28,13 +28,13 @@ from numpy.typing import NDArray  # noqa: E402
 from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
-from rollin.curriculum import SuccessRate  # noqa: E402
-from rollin.runs.rates import processor  # noqa: E402
-from rollin.runs.store import versions  # noqa: E402
+from rollin.curriculum.rules import SuccessRate  # noqa: E402
+from rollin.runs.directory import versions  # noqa: E402
+from rollin.sweeps.rates import processor  # noqa: E402
 from rollin.tabular import kernels, soft  # noqa: E402
 from rollin.tabular.four_rooms import four_rooms  # noqa: E402
 from rollin.tabular.policy_gradient import BatchSPG  # noqa: E402
-from rollin.tabular.rollin import RollinState, rollin  # noqa: E402
+from rollin.tabular.provable import TabularState, rollin  # noqa: E402
 
 BATCH, HORIZON, ALPHA, BETA = 2000, 50, 0.001, 0.75
 CALLS = {"ours": 60, "jax": 8, "numpy": 3, "c": 60}  # gradient steps per round
@@ -45,7 +45,7 @@ def prepare(steps: int) -> tuple[BatchSPG, JaxSPG, NumpySPG]:
     """Three learners at the same point of the same run."""
     mdp = four_rooms("hard")
     ours = BatchSPG(mdp, ALPHA, 0, batch=BATCH, horizon=HORIZON)
-    state = RollinState.initial(mdp)
+    state = TabularState.initial(mdp)
     for event in rollin(mdp, ours, BETA, SuccessRate(), state):
         if event.step == steps:
             break

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from rollin.envs.registry import TASKS
-from rollin.runs.jobs import Job, Report
-from rollin.runs.local import LocalExecutor
-from rollin.runs.schedule import run_jobs
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
-from rollin.runs.store import read_metrics
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.queue import run_jobs
 
 RESULTS = Path(__file__).parents[1] / "results" / "point-umaze"
 SEEDS = 10
@@ -79,14 +79,14 @@ def run(out: Path, workers: int) -> None:
     todo = jobs(out)
     done = 0
 
-    def tell(report: Report) -> None:
+    def tell(report: JobEvent) -> None:
         nonlocal done
         if report.kind in ("finished", "failed"):
             done += 1
             print(f"{done}/{len(todo)} {report.kind} {report.job.name}", flush=True)
 
     executor = LocalExecutor(workers, f"python -m benchmarks.umaze run --out {out}")
-    run_jobs(todo, executor, on_report=tell)
+    run_jobs(todo, executor, on_event=tell)
 
 
 def collect(out: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy import stats
 
-from rollin.report.statistics import outcomes, summarise
+from rollin.analysis.statistics import outcomes, summarise
 from rollin.report.style import BASELINE, beta_colour, styled, to_png
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from pathlib import Path
 from rollin.analysis.gains import Curve, curves_of
 from rollin.paper.complexity_gains import COLUMNS, SETTINGS
 from rollin.report.growth import method_label, slope_text
-from rollin.runs.row_store import Row, read_rows
+from rollin.sweeps.row_store import Row, read_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "complexity"

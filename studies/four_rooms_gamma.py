@@ -19,13 +19,13 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.paper.four_rooms import HEADLINE_BETA, ROWS, cell
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import make_directory, read_json, write_atomically, write_json
-from rollin.runs.jobs import Job, Report
-from rollin.runs.local import LocalExecutor
-from rollin.runs.rates import processor
-from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.store import RunDirectory
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.queue import run_jobs
+from rollin.sweeps.rates import processor
 from rollin.tabular.four_rooms import GAMMA
 
 ROOT = Path(__file__).parents[1]
@@ -160,11 +160,11 @@ def run(out: Path, workers: int) -> None:
     write_json(out / MACHINE, here)
     todo = [job for job in (r.job(out) for r in runs()) if not RunDirectory(job.out).finished]
 
-    def tell(report: Report) -> None:
+    def tell(report: JobEvent) -> None:
         if report.is_end:
             print(report.kind, report.job.name, report.status.get("error", ""), flush=True)
 
-    run_jobs(todo, LocalExecutor(workers, "python -m studies.four_rooms_gamma run"), on_report=tell)
+    run_jobs(todo, LocalExecutor(workers, "python -m studies.four_rooms_gamma run"), on_event=tell)
 
 
 def collect(out: Path) -> None:

@@ -5,8 +5,8 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
+from rollin.analysis.statistics import outcomes, summarise
 from rollin.paper.four_rooms import HEADLINE_BETA, PROGRESS, RETURN, ROWS
-from rollin.report.statistics import outcomes, summarise
 from studies import four_rooms_returns as exact
 from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, SETTINGS
 

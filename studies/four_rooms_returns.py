@@ -19,7 +19,7 @@ from rollin.paper.four_rooms import HEADLINE_BETA, RETURN
 from rollin.tabular import soft
 from rollin.tabular.four_rooms import REWARDS, four_rooms
 from rollin.tabular.grid import COLLECT
-from rollin.tabular.mdp import Array, ContextualMDP, Task
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 from rollin.tabular.start import Start, roll_in
 
 HORIZON = 50
@@ -30,7 +30,7 @@ EASY = RETURN["easy", ALPHA][HEADLINE_BETA].mean
 HARD = RETURN["hard", ALPHA][HEADLINE_BETA].mean
 
 
-def collector(task: Task, cells: NDArray[np.bool_]) -> Array:
+def collector(task: TabularTask, cells: NDArray[np.bool_]) -> Array:
     """log π of walking the shortest way to one of the cells (S,) and collecting there for ever."""
     after = task.mdp.transitions[:, :COLLECT]
     distance = np.where(cells, 0.0, np.inf)
@@ -42,23 +42,23 @@ def collector(task: Task, cells: NDArray[np.bool_]) -> Array:
     return log_pi
 
 
-def edge_collector(task: Task) -> Array:
+def edge_collector(task: TabularTask) -> Array:
     """Collects at the nearest rewarded cell."""
     return collector(task, task.r[:, COLLECT] > 0)
 
 
-def goal_collector(task: Task) -> Array:
+def goal_collector(task: TabularTask) -> Array:
     """Collects on the goal, where the reward is largest."""
     return collector(task, task.r[:, COLLECT] == task.r.max())
 
 
-def soft_optimal(task: Task, alpha: float = ALPHA) -> Array:
+def soft_optimal(task: TabularTask, alpha: float = ALPHA) -> Array:
     """The optimal policy with the entropy bonus."""
     return soft.soft_value_iteration(task, alpha).log_pi
 
 
-Policy = Callable[[Task], Array]
-Return = Callable[[Task, Array], float]
+Policy = Callable[[TabularTask], Array]
+Return = Callable[[TabularTask, Array], float]
 POLICIES: dict[str, Policy] = {
     "edge": edge_collector,
     "goal": goal_collector,
@@ -66,27 +66,27 @@ POLICIES: dict[str, Policy] = {
 }
 
 
-def discounted(task: Task, log_pi: Array) -> float:
+def discounted(task: TabularTask, log_pi: Array) -> float:
     """Our reading: 50 steps from ρ, discounted."""
     return soft.expected_sum(task.mdp, log_pi, task.r, HORIZON, task.mdp.gamma)
 
 
-def undiscounted(task: Task, log_pi: Array) -> float:
+def undiscounted(task: TabularTask, log_pi: Array) -> float:
     """50 steps from ρ, not discounted."""
     return soft.expected_sum(task.mdp, log_pi, task.r, HORIZON)
 
 
-def infinite(task: Task, log_pi: Array) -> float:
+def infinite(task: TabularTask, log_pi: Array) -> float:
     """The value of π at ρ."""
     return float(task.mdp.rho @ soft.evaluate(task, log_pi).v)
 
 
-def with_entropy(task: Task, log_pi: Array) -> float:
+def with_entropy(task: TabularTask, log_pi: Array) -> float:
     """V^π as the paper defines it: the value with the discounted entropy, α = 0.001."""
     return float(task.mdp.rho @ soft.evaluate(task, log_pi, ALPHA).v)
 
 
-def mean_to_go(task: Task, log_pi: Array) -> float:
+def mean_to_go(task: TabularTask, log_pi: Array) -> float:
     """Mean of the rewards-to-go R_t over the 50 steps of a batch: what the gradient averages."""
     gamma, pi = task.mdp.gamma, np.exp(log_pi)
     immediate, kernel = (pi * task.r).sum(1), task.mdp.policy_kernel(pi)
@@ -98,17 +98,17 @@ def mean_to_go(task: Task, log_pi: Array) -> float:
     return total / HORIZON
 
 
-def from_mu(task: Task, log_pi: Array) -> float:
+def from_mu(task: TabularTask, log_pi: Array) -> float:
     """50 steps, discounted, from μ at β = 0.75 as if the policy before were the same."""
     return float(_mu(task, log_pi) @ soft.evaluate(task, log_pi, 0.0, HORIZON).v)
 
 
-def from_mu_infinite(task: Task, log_pi: Array) -> float:
+def from_mu_infinite(task: TabularTask, log_pi: Array) -> float:
     """The value at μ at β = 0.75, likewise."""
     return float(_mu(task, log_pi) @ soft.evaluate(task, log_pi).v)
 
 
-def _mu(task: Task, log_pi: Array) -> Array:
+def _mu(task: TabularTask, log_pi: Array) -> Array:
     return roll_in(task.mdp, Start(task.mdp.rho), log_pi, HEADLINE_BETA).mu
 
 
@@ -128,7 +128,7 @@ def _four_rooms(reward: str) -> ContextualMDP:
     return four_rooms(reward)
 
 
-def last_task(reward: str, gamma: float) -> Task:
+def last_task(reward: str, gamma: float) -> TabularTask:
     """Four rooms on its last context."""
     mdp = _four_rooms(reward).replace(gamma=gamma)
     return mdp.task(mdp.K)

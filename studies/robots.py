@@ -25,23 +25,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rollin.curriculum import Advance, Progress
+from rollin.curriculum.progress import Advance, Progress
 from rollin.deep.evaluate import EVALUATION_SEED
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import TASKS, make_contextual
 from rollin.errors import RollinError
 from rollin.report.learning_curve import LearningCurve
-from rollin.runs import driver
+from rollin.runs import execute
 from rollin.runs.checkpoint import read_checkpoint
-from rollin.runs.figures import figures_at
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.rollin import REPLAY
 from rollin.runs.files import read_json, write_atomically, write_json
-from rollin.runs.rates import processor
-from rollin.runs.rollin import REPLAY
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
-from rollin.runs.store import RunDirectory, read_metrics
-from rollin.runs.sweep import find_runs
 from rollin.runs.trained import TrainedRun
+from rollin.runs.windows import figures_at
 from rollin.sac.replay import HEADER, RowLayout
+from rollin.sweeps.rates import processor
+from rollin.sweeps.sweep import find_runs
 
 RESULTS = Path(__file__).parents[1] / "results" / "robots"
 SEEDS = 8  # of the paper
@@ -156,7 +157,7 @@ def run_one(job: tuple[RunSpec[RollinConfig], Path, int]) -> tuple[str, int]:
             write_json(path / MACHINE, {"processor": processor()})
 
     command = "python -m studies.robots run"
-    driver.run(spec, path, command, on_status=note, should_stop=lambda: step >= until)
+    execute.run(spec, path, command, on_status=note, should_stop=lambda: step >= until)
     return path.name, reached(path, spec)
 
 

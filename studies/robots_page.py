@@ -12,12 +12,12 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from rollin.analysis.sheet import Sheet, sheet
-from rollin.curriculum import polyline
+from rollin.analysis.statistics import summarise
+from rollin.curriculum.contexts import polyline
 from rollin.envs.umaze import PATH, draw_maze
 from rollin.paper.robots import published_for
 from rollin.report.learning import learning_figure
 from rollin.report.learning_curve import LearningCurve, method_of
-from rollin.report.statistics import summarise
 from rollin.report.style import styled, to_png
 from rollin.report.words import summary_text
 from rollin.runs.spec import RollinConfig, RunSpec

@@ -6,8 +6,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rollin.advance import SuccessRate
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.rules import SuccessRate
 from rollin.envs.contextual import ContextualEnv, context_of
 
 

@@ -2,8 +2,8 @@
 
 import time
 
-from rollin.runs.attempt import attempt
-from rollin.runs.jobs import Job, Report
+from rollin.sweeps.attempt import attempt
+from rollin.sweeps.jobs import Job, JobEvent
 
 
 class HereExecutor:
@@ -11,7 +11,7 @@ class HereExecutor:
 
     def __init__(self, command: str = "") -> None:
         self.command = command
-        self._news: list[Report] = []
+        self._news: list[JobEvent] = []
 
     def room(self, job: Job) -> bool:
         """Whether the news of the last one were heard."""
@@ -21,18 +21,18 @@ class HereExecutor:
         """Do it, from beginning to end."""
 
         def tell(status) -> None:
-            self._news.append(Report("progress", job, status))
+            self._news.append(JobEvent("progress", job, status))
 
         kind, status = attempt(job.spec, job.out, self.command, tell, lambda: False)
-        self._news.append(Report(kind, job, status))  # pyright: ignore[reportArgumentType]
+        self._news.append(JobEvent(kind, job, status))  # pyright: ignore[reportArgumentType]
 
-    def wait(self, seconds: float) -> list[Report]:
+    def wait(self, seconds: float) -> list[JobEvent]:
         """All that has happened."""
         if not self._news:
             time.sleep(seconds)
         news, self._news = self._news, []
         return news
 
-    def stop(self) -> list[Report]:
+    def stop(self) -> list[JobEvent]:
         """Nothing runs between two calls."""
         return []

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rollin.runs.driver import run
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 
@@ -49,8 +49,9 @@ def kill_after_a_checkpoint(module: str, spec: str, out: Path, delays: Iterable[
     """
     kills = 0
     program = (
-        f"import sys, {module} as tests_; from pathlib import Path; from rollin.runs import driver;"
-        f"driver.CHECKPOINT_SECONDS = 0.0; driver.run(tests_.{spec}, Path(sys.argv[1]))"
+        f"import sys, {module} as tests_; from pathlib import Path;"
+        "from rollin.runs import driver, execute;"
+        f"driver.CHECKPOINT_SECONDS = 0.0; execute.run(tests_.{spec}, Path(sys.argv[1]))"
     )
     manifest = out / "checkpoint" / "manifest.json"
     for delay in delays:

@@ -4,15 +4,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rollin.curriculum import Advance, Progress
+from rollin.curriculum.progress import Advance, Progress
 from rollin.paper.four_rooms import cell
 from rollin.paper.tables import find_table
-from rollin.runs import rollin, sac, tabular
-from rollin.runs.figures import figures_at, milestones
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import rollin, sac, tabular
 from rollin.runs.files import write_json
+from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import RunSpec
-from rollin.runs.store import MetricsWriter, RunDirectory
 from rollin.runs.versions import versions
+from rollin.runs.windows import figures_at, milestones
 
 COMMAND = "rollin reproduce made-up"
 EPISODE = 100  # steps of each
@@ -30,7 +31,7 @@ def tabular_run(
     path: Path, spec: RunSpec[Any], k: int, total: float = 0.5, command: str = COMMAND
 ) -> Path:
     """A tabular run that walked evenly to context k of 16 and ended with a return."""
-    run = RunDirectory.prepare(path, spec, "made up", command)
+    run = RunDirectory.claim(path, spec, "made up", command)
     steps = spec.config.steps
     rows = [
         {"step": steps * i // 10, "k": k * i // 10, "return_horizon": total * i / 10}
@@ -59,7 +60,7 @@ def deep_run(
 
     The return of an episode is gain times its last step, its x-velocity a thousandth of that.
     """
-    run = RunDirectory.prepare(path, spec, "made up", command)
+    run = RunDirectory.claim(path, spec, "made up", command)
     config = spec.config
     contexts = 11
     kappas = [i / (contexts - 1) for i in range(contexts)]
@@ -98,7 +99,7 @@ def deep_run(
 
 def sac_run(path: Path, spec: RunSpec[Any], total: float) -> Path:
     """A run of plain SAC that ended with a return."""
-    run = RunDirectory.prepare(path, spec, "made up", "rollin train")
+    run = RunDirectory.claim(path, spec, "made up", "rollin train")
     rows = [{"step": spec.config.steps, "eval_return": total}]
     write_rows(path / "metrics.csv", sac.COLUMNS, rows)
     run.write_result({"eval_return": total, "env_steps": spec.config.steps, "seconds": 1.0})

@@ -9,7 +9,7 @@ from scipy import stats
 from rollin.errors import RollinError
 from rollin.tabular import kernels
 from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.tables import Dynamics, Stream, alias_table
+from rollin.tabular.packing import Dynamics, Stream, alias_table
 
 TOTAL = 1 << kernels.TOTAL_BITS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rollin.analysis.collect import collect
 from rollin.paper.tables import find_table
-from rollin.report.collect import collect
 from rollin.report.page import make_report
 from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
 from tests.made_runs import deep_run, sac_run, tabular_run

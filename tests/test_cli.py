@@ -12,9 +12,9 @@ import pytest
 
 import rollin
 from rollin.cli import COMMANDS, main
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec, SACRunConfig
-from rollin.runs.store import RunDirectory
 from tests.conftest import random_mdp
 
 CLI = Path(rollin.__file__).parent / "cli"
@@ -138,9 +138,9 @@ def test_an_unwritable_directory_is_named(tmp_path, capsys) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_ends_with_2(tmp_path, capsys, monkeypatch) -> None:
-    from rollin.runs import store
+    from rollin.runs import rows
 
-    monkeypatch.setattr(store.MetricsWriter, "flush", _flush_to_full_disk)
+    monkeypatch.setattr(rows.MetricsWriter, "flush", _flush_to_full_disk)
     out = tmp_path / "run"
     code, _, err = call(capsys, "train", "four-rooms", "--steps", 5, "--batch", 10, "--out", out)
     assert code == 2
@@ -223,7 +223,7 @@ def test_theory_of_a_run_shows_what_it_recorded(tmp_path, capsys) -> None:
     (out / "result.json").unlink()
     assert "is not finished: rollin resume" in call(capsys, "theory", out)[2]
     deep = RunSpec("Hopper-v5", SACRunConfig())
-    RunDirectory.prepare(tmp_path / "deep", deep, None, "")
+    RunDirectory.claim(tmp_path / "deep", deep, None, "")
     assert "the theory is about finite MDPs" in call(capsys, "theory", tmp_path / "deep")[2]
 
 

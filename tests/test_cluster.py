@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from rollin.errors import RollinError
-from rollin.runs.cluster import RayExecutor, _lost, connect
-from rollin.runs.cluster_worker import SCRATCH, _tidy_scratch
 from rollin.runs.files import read_json
-from rollin.runs.jobs import Job, Report
-from rollin.runs.schedule import run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig, rollin_config
+from rollin.sweeps.cluster import RayExecutor, _lost, connect
+from rollin.sweeps.cluster_worker import SCRATCH, _tidy_scratch
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import run_jobs
 from tests.killing import same_run
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # of the clusters here, before Ray is imported
@@ -70,10 +70,10 @@ def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
     out = tmp_path / "sweep"
     long = [Job(f"seed={i}", maze(6000, i), out / f"seed={i}") for i in range(2)]
     todo = [*long, Job("short", maze(300, 2), out / "seed=2")]
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     killed: list[int] = []
 
-    def kill_a_node(report: Report) -> None:
+    def kill_a_node(report: JobEvent) -> None:
         seen.append(report)
         saved = all((job.out / "checkpoint" / "manifest.json").exists() for job in long)
         if saved and not killed and report.kind == "progress":
@@ -81,7 +81,7 @@ def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
             cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
 
     executor = RayExecutor(out, "rollin test", storage=storage, fetch_seconds=0.0)
-    assert run_jobs(todo, executor, on_report=kill_a_node) == []
+    assert run_jobs(todo, executor, on_event=kill_a_node) == []
     assert killed
     again = next(report for report in seen if report.kind == "again")
     assert again.job in long
@@ -97,7 +97,7 @@ def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
     alone = tmp_path / "alone"
     script = (
         "import sys; from pathlib import Path; from rollin.runs.driver import run;"
-        "from rollin.runs.store import RunDirectory;"
+        "from rollin.runs.directory import RunDirectory;"
         "run(RunDirectory(Path(sys.argv[1])).spec(), Path(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", script, str(again.job.out), str(alone)], check=True)
@@ -108,16 +108,16 @@ def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
 def test_a_stopped_sweep_leaves_checkpoints_and_goes_on(cluster, tmp_path) -> None:
     out = tmp_path / "sweep"
     todo = [Job(f"seed={i}", maze(4000, i), out / f"seed={i}") for i in range(2)]
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     fetched = {"storage": "fetch", "fetch_seconds": 1e9}  # nothing until the end
     run_jobs(
-        todo, RayExecutor(out, **fetched), on_report=seen.append,
+        todo, RayExecutor(out, **fetched), on_event=seen.append,
         should_stop=lambda: {r.job for r in seen if r.kind == "progress"} == set(todo),
     )  # fmt: skip
     assert sorted(r.kind for r in seen if r.is_end) == ["stopped", "stopped"]
     steps = [read_json(job.out / "checkpoint" / "manifest.json")["step"] for job in todo]
     assert min(steps) > 0
-    assert run_jobs(todo, RayExecutor(out, **fetched), on_report=seen.append) == []
+    assert run_jobs(todo, RayExecutor(out, **fetched), on_event=seen.append) == []
     assert all((job.out / "result.json").exists() for job in todo)
     assert not any((job.out / "checkpoint").exists() for job in todo)
 
@@ -129,8 +129,8 @@ def test_a_failed_run_and_a_run_without_room_are_told_and_the_others_go_on(
     bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), out / "bad")
     huge = Job("huge", maze(10**11, 0), out / "huge")
     good = Job("good", RunSpec("four-rooms", TabularConfig(steps=10)), out / "good")
-    seen: list[Report] = []
-    failed = run_jobs([bad, huge, good], RayExecutor(out), retries=0, on_report=seen.append)
+    seen: list[JobEvent] = []
+    failed = run_jobs([bad, huge, good], RayExecutor(out), retries=0, on_event=seen.append)
     assert {job.name for job in failed} == {"bad", "huge"}
     errors = {r.job.name: r.status["error"] for r in seen if r.kind == "failed"}
     assert "no_such:task cannot be loaded" in errors["bad"]
@@ -142,9 +142,9 @@ def test_files_that_cannot_be_written_here_cost_only_their_run(cluster, tmp_path
     out = tmp_path / "s"
     todo = [Job(f"seed={i}", maze(1500, i), out / f"seed={i}") for i in range(2)]
     (todo[0].out / "policy.safetensors").mkdir(parents=True)  # where a file is to be
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     executor = RayExecutor(out, storage="fetch", fetch_seconds=0.0)
-    assert run_jobs(todo, executor, retries=0, on_report=seen.append) == [todo[0]]
+    assert run_jobs(todo, executor, retries=0, on_event=seen.append) == [todo[0]]
     (failed,) = [report for report in seen if report.kind == "failed"]
     assert "policy.safetensors could not be written" in failed.status["error"]
     assert (todo[1].out / "result.json").exists()
@@ -155,7 +155,7 @@ def test_a_directory_that_all_machines_see_is_found_and_nothing_sent(
 ) -> None:
     out = tmp_path / "s"
     sent: list[object] = []
-    monkeypatch.setattr("rollin.runs.cluster.Sender", lambda *_: sent.append(_))
+    monkeypatch.setattr("rollin.sweeps.cluster.Sender", lambda *_: sent.append(_))
     (job,) = [Job("seed=0", maze(400, 0), out / "seed=0")]
     assert run_jobs([job], RayExecutor(out)) == []
     assert (job.out / "result.json").exists()
@@ -165,16 +165,16 @@ def test_a_directory_that_all_machines_see_is_found_and_nothing_sent(
 def test_a_machine_that_does_not_see_the_directory_is_sent_its_files(cluster, tmp_path) -> None:
     out = tmp_path / "s"
     job = Job("seed=0", maze(6000, 0), out / "seed=0")
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     run_jobs(
-        [job], RayExecutor(out, storage="shared"), on_report=seen.append,
+        [job], RayExecutor(out, storage="shared"), on_event=seen.append,
         should_stop=lambda: any(r.kind == "progress" for r in seen),
     )  # fmt: skip
     saved = read_json(job.out / "checkpoint" / "manifest.json")["step"]
     seen.clear()
     executor = RayExecutor(out)
     executor._mark.write_text("what another machine has there")
-    assert run_jobs([job], executor, on_report=seen.append) == []
+    assert run_jobs([job], executor, on_event=seen.append) == []
     steps = [r.status["step"] for r in seen if r.kind == "progress"]
     assert steps[0] > saved  # it did not begin anew
     assert (job.out / "result.json").exists()
@@ -183,10 +183,10 @@ def test_a_machine_that_does_not_see_the_directory_is_sent_its_files(cluster, tm
 
 def test_runs_that_wait_for_a_machine_do_not_hold_up_a_stop(cluster, tmp_path) -> None:
     huge = Job("huge", maze(10**11, 0), tmp_path / "s" / "huge")
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     began = time.monotonic()
     run_jobs(
-        [huge], RayExecutor(tmp_path / "s", limit=1), on_report=seen.append,
+        [huge], RayExecutor(tmp_path / "s", limit=1), on_event=seen.append,
         should_stop=lambda: time.monotonic() - began > 2,
     )  # fmt: skip
     assert [report.kind for report in seen] == ["started", "stopped"]

@@ -24,16 +24,16 @@ from rollin.analysis.growth import Costs, costs_by_size, fit_growth
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper import complexity_gains as study
-from rollin.runs import pool
+from rollin.runs.directory import LOCK, RunBusyError, RunDirectory
 from rollin.runs.files import make_directory, read_json
-from rollin.runs.pool import run_in_pool
-from rollin.runs.row_store import RowStore, read_rows, rows_text
-from rollin.runs.store import LOCK, RunBusyError, RunDirectory
 from rollin.runs.systems import take_lock
+from rollin.sweeps import pool
+from rollin.sweeps.pool import run_in_pool
+from rollin.sweeps.row_store import RowStore, read_rows, rows_text
 from rollin.tabular import soft
 from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
-from rollin.tabular.learner import Learner
+from rollin.tabular.learner import TabularLearner
 from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
 from rollin.tabular.start import Start, roll_in
 from rollin.tabular.until_solved import (
@@ -252,7 +252,7 @@ def test_what_cannot_be_walked_is_refused() -> None:
     mdp = combination_lock(3)
     goal = Goal.of(mdp)
     stochastic = mdp.replace(transitions=np.full((3, 4, 3), 1 / 3))
-    learner: Learner = rollin.ExactPG(stochastic, ALPHA)
+    learner: TabularLearner = rollin.ExactPG(stochastic, ALPHA)
     with pytest.raises(RollinError, match="takes deterministic MDPs"):
         walk_exactly(stochastic, ALPHA, 1.0, 5, goal=goal)
     with pytest.raises(RollinError, match="take deterministic MDPs"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollin import Contextual, Curriculum, GoalContext, RollinError, check_env
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.point_umaze import PATH, PointUmaze
 from rollin.envs.registry import TASKS, make_contextual
 from tests.envs import Line, PointGoal, Walk

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rollin import Curriculum, ReturnThreshold, RollinError, SuccessRate
-from rollin.advance import Window
-from rollin.curriculum import Progress, polyline
+from rollin.curriculum.contexts import polyline
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import Window
 
 U = [[0, 0], [8, 0], [8, 8], [0, 8]]
 ANY: Any = lambda value: value  # noqa: E731  (what a type checker would refuse)

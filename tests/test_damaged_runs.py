@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from rollin.analysis.collect import collect
+from rollin.analysis.results import results_of
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper.four_rooms import cell
 from rollin.paper.tables import find_table
-from rollin.report.collect import collect
 from rollin.report.conditions import conditions
 from rollin.report.page import make_report
 from rollin.report.records import TabularRecord
-from rollin.report.results import results_of
 from rollin.report.runs_csv import FIGURES, read_runs_csv, runs_csv
 from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec, rollin_config

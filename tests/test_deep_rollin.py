@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from rollin import Curriculum, RollinError, SuccessRate
-from rollin.deep.agents import RollinState, prepare
 from rollin.deep.options import RollinOptions
-from rollin.deep.rollin import Event, train_rollin
-from rollin.envs.handle import ContextEnv
+from rollin.deep.practical import RollinStep, train_rollin
+from rollin.deep.state import DeepState
+from rollin.envs.context_env import ContextEnv
 from rollin.sac.config import SACConfig
 from rollin.sac.replay import GOES_ON
 from rollin.streams import Streams
@@ -33,19 +33,19 @@ def begin(
     capacity: int = 100_000,
     curriculum: Curriculum | None = None,
     **options: Any,
-) -> RollinState:
+) -> DeepState:
     env = ContextEnv(Line(length, R))
     walked = curriculum or env.curriculum
     assert walked is not None
     settings = RollinOptions(**{"beta": 0.5, "warmup": 8, **options})
-    return prepare(env, walked, settings, sac, seed=seed, capacity=capacity)
+    return DeepState.begin(env, walked, settings, sac, seed=seed, capacity=capacity)
 
 
-def take(state: RollinState, steps: int) -> list[Event]:
+def take(state: DeepState, steps: int) -> list[RollinStep]:
     return list(islice(train_rollin(state), steps))
 
 
-def episodes_of(events: list[Event]) -> list[list[Event]]:
+def episodes_of(events: list[RollinStep]) -> list[list[RollinStep]]:
     """Steps of each finished episode."""
     groups, current = [], []
     for event in events:
@@ -337,13 +337,13 @@ def test_options_combine_freely(relabel, go_explore, sampling, updates):
 
 @pytest.mark.parametrize("name", ["cpu", "jax"])
 def test_a_restored_state_goes_on_to_the_bit(name):
-    def fresh() -> RollinState:
+    def fresh() -> DeepState:
         env = ContextEnv(Line(R=EASY))
         assert env.curriculum is not None
         options = RollinOptions(
             beta=0.5, warmup=8, relabel=True, go_explore=0.3, sampling="geometric", p=0.01
         )
-        return prepare(
+        return DeepState.begin(
             env, env.curriculum, options, TINY, seed=3, capacity=60, learner=name  # pyright: ignore
         )  # fmt: skip
 
@@ -391,7 +391,7 @@ def test_an_env_that_goes_bad_is_told_with_episode_and_step(breaks, message):
     env = ContextEnv(Line(5, breaks=breaks, after=9))
     assert env.curriculum is not None
     options = RollinOptions(warmup=8)
-    state = prepare(env, env.curriculum, options, TINY, seed=0, capacity=1000)
+    state = DeepState.begin(env, env.curriculum, options, TINY, seed=0, capacity=1000)
     with pytest.raises(RollinError, match=message) as caught:
         take(state, 1000)
     assert str(caught.value).startswith(f"Episode 9, step {8 * 5 + 1}: ")
@@ -425,6 +425,6 @@ def test_relabelling_is_refused_where_outcomes_are_no_contexts():
     env = ContextEnv(Wide())
     assert env.curriculum is not None
     with pytest.raises(RollinError, match="give the env a method to_context"):
-        prepare(
+        DeepState.begin(
             env, env.curriculum, RollinOptions(relabel=True, warmup=8), TINY, seed=0, capacity=9
         )

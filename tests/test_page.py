@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from rollin.analysis.collect import collect
+from rollin.analysis.results import TableResults
+from rollin.analysis.tables import grids
 from rollin.cli import main
-from rollin.paper.cells import Reading
-from rollin.paper.published import published
 from rollin.paper.tables import find_table, tables
 from rollin.report import style
-from rollin.report.collect import collect
-from rollin.report.grids import grids
 from rollin.report.page import make_report
 from rollin.report.records import RunRecord
-from rollin.report.results import TableResults
 from rollin.runs.spec import RunSpec, SACRunConfig, TabularConfig
+from rollin.sweeps.published import published
+from rollin.sweeps.study import Reading
 from tests.made_runs import deep_run, robots, rooms, sac_run, tabular_run
 
 ROOT = Path(__file__).parents[1]

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from rollin.envs.registry import TASKS, make_contextual
 from rollin.errors import RollinError
-from rollin.paper.cells import DELTAS, Cell, Reading, scaled
-from rollin.paper.choose import choose
-from rollin.paper.cost import core_seconds, sample_specs
 from rollin.paper.tables import all_cells, find_table, tables
-from rollin.runs import rates
 from rollin.runs.files import read_json
-from rollin.runs.rates import keep_rates, kept_rates, measure
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig, rollin_config
+from rollin.sweeps import rates
+from rollin.sweeps.cost import core_seconds, sample_specs
+from rollin.sweeps.rates import keep_rates, kept_rates, measure
+from rollin.sweeps.select import choose
+from rollin.sweeps.study import DELTAS, Condition, Reading, scaled
 
 CELLS = all_cells()
 
@@ -147,7 +147,7 @@ def test_a_scale_that_leaves_nothing_to_train_on_is_refused() -> None:
 
 
 @given(st.sampled_from(CELLS), st.integers(0, 99), st.floats(1e-3, 1.0))
-def test_a_run_is_found_again_by_its_cell_alone(cell: Cell, seed: int, scale: float) -> None:
+def test_a_run_is_found_again_by_its_cell_alone(cell: Condition, seed: int, scale: float) -> None:
     spec = cell.spec(seed, scale)
     found = {other.name: other.scale_of(spec) for other in CELLS if other.task == cell.task}
     matches = {name: s for name, s in found.items() if s is not None}

@@ -12,10 +12,10 @@ from rollin.paper import antmaze, velocity
 from rollin.paper.robots import published_for
 from rollin.report.learning import learning_figure, looks_of
 from rollin.report.learning_curve import LearningCurve
-from rollin.runs.driver import run
+from rollin.runs.directory import RunDirectory
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec, rollin_config
-from rollin.runs.store import RunDirectory
 from tests.test_rollin_runs import line
 
 

@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from rollin.cli import main
-from rollin.cli._progress import Overview, SweepProgress, duration
+from rollin.cli.dashboard import Overview, SweepProgress, duration
 from rollin.cli.list_runs import overview_of
 from rollin.paper.four_rooms import STEPS, cell
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json, write_json
-from rollin.runs.jobs import Job, Report
-from rollin.runs.schedule import run_jobs
-from rollin.runs.store import RunDirectory
-from rollin.runs.sweep import Sweep
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import run_jobs
+from rollin.sweeps.sweep import Sweep
 from tests.here import HereExecutor
 
 
@@ -52,9 +52,9 @@ def test_durations_are_short_and_exact() -> None:
 def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
     progress = SweepProgress(2, 0, console(terminal=True))
     progress.began -= 10
-    progress.take(Report("started", job("a"), {}))
+    progress.take(JobEvent("started", job("a"), {}))
     for step in (900, 950):  # resumed at 900; 50 steps in 10 s leave 1050 for 210 s
-        progress.take(Report("progress", job("a"), status(step)))
+        progress.take(JobEvent("progress", job("a"), status(step)))
     assert duration(progress.overview.seconds_left) == "3:30"
 
 
@@ -62,12 +62,12 @@ def test_the_dashboard_shows_queue_running_done_failed_and_eta() -> None:
     out = console(terminal=True)
     progress = SweepProgress(6, 1, out, "four-rooms in DIR")
     for name in "abc":
-        progress.take(Report("started", job(name), {}))
+        progress.take(JobEvent("started", job(name), {}))
     progress.began -= 10
     for step in (1, 400):
-        progress.take(Report("progress", job("a"), status(step)))
-    progress.take(Report("failed", job("b"), {"error": "it broke"}))
-    progress.take(Report("again", job("c"), {"error": "lost", "seconds": 2.0}))
+        progress.take(JobEvent("progress", job("a"), status(step)))
+    progress.take(JobEvent("failed", job("b"), {"error": "it broke"}))
+    progress.take(JobEvent("again", job("c"), {"error": "lost", "seconds": 2.0}))
     out.print(progress)
     shown = said(out)
     assert "four-rooms in DIR" in shown
@@ -83,7 +83,7 @@ def test_the_dashboard_of_a_cluster_fits_the_terminal() -> None:
     out = console(terminal=True, height=12)
     progress = SweepProgress(500, 0, out)
     for i in range(100):
-        progress.take(Report("progress", job(f"run {i:03}"), status(i + 1)))
+        progress.take(JobEvent("progress", job(f"run {i:03}"), status(i + 1)))
     out.print(progress)
     lines = said(out).splitlines()
     assert len(lines) <= 12
@@ -97,7 +97,7 @@ def test_names_are_cut_before_numbers_on_a_narrow_terminal(width) -> None:
     progress = SweepProgress(500, 0, out)
     shown = status(1_234_567, 3_000_000)
     shown["figures"] |= {"mean / threshold": "126.67 / 200", "roll-ins": "12345"}
-    progress.take(Report("progress", job(name), shown))
+    progress.take(JobEvent("progress", job(name), shown))
     out.print(progress)
     lines = said(out).splitlines()
     head = next(line for line in lines if line.startswith("run"))
@@ -117,8 +117,8 @@ def test_without_a_terminal_there_are_plain_lines_but_not_too_many(monkeypatch) 
     for second in range(0, 40):
         now[0] = float(second)
         for i in range(50):
-            progress.take(Report("progress", job(f"run {i:03}"), status(second + 1)))
-    progress.take(Report("finished", job("run 000"), {}))
+            progress.take(JobEvent("progress", job(f"run {i:03}"), status(second + 1)))
+    progress.take(JobEvent("finished", job("run 000"), {}))
     lines = said(out).splitlines()
     assert lines[0].startswith("run 000 step 17/1000 k 3/16 κ 0.188 50 steps/s 0:20 left")
     assert len(lines) == 9  # four in every fifteen seconds, and the finished one
@@ -134,7 +134,7 @@ def sweep(tmp_path) -> Sweep:
         Job(f"seed={i}", one.spec(i, 30 / STEPS), out / one.name / f"seed={i}") for i in range(5)
     )
     made = Sweep("four-rooms", "four-rooms", 30 / STEPS, out, jobs)
-    made.prepare("rollin reproduce four-rooms")
+    made.plan("rollin reproduce four-rooms")
     run_jobs(jobs[:2], HereExecutor())
     return made
 
@@ -142,7 +142,7 @@ def sweep(tmp_path) -> Sweep:
 def running(sweep: Sweep, i: int, **values) -> None:
     """Make a planned run look as if it was running."""
     job = sweep.jobs[i]
-    RunDirectory.prepare(job.out, job.spec, None, "").write_status(
+    RunDirectory.claim(job.out, job.spec, None, "").write_status(
         "running", **{**status(10, 30), **values}
     )
 

@@ -13,30 +13,30 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from rollin.analysis.collect import Collection, collect
+from rollin.analysis.findings import agreement, arrivals, improvements
+from rollin.analysis.results import TableResults, results_of
+from rollin.analysis.statistics import improvement_interval
+from rollin.analysis.tables import grids
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper import four_rooms
-from rollin.paper.cells import Cell
 from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, cell
 from rollin.paper.tables import find_table, tables
-from rollin.report.collect import Collection, collect
 from rollin.report.conditions import conditions
 from rollin.report.exports import escape, table_csv, table_latex
-from rollin.report.findings import agreement, arrivals, improvements
-from rollin.report.grids import grids
 from rollin.report.maps import goal_path
 from rollin.report.page import make_report
 from rollin.report.panels import panels
 from rollin.report.records import TabularRecord
-from rollin.report.results import TableResults, results_of
 from rollin.report.runs_csv import read_runs_csv, runs_csv
-from rollin.report.statistics import improvement_interval
 from rollin.report.strips import common_axis, strip
 from rollin.report.terminal import terminal_tables
 from rollin.report.words import percent, signed, steps_text
-from rollin.runs.driver import run
+from rollin.runs.execute import run
 from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec, SACRunConfig, rollin_config
+from rollin.sweeps.study import Condition
 from tests.made_runs import COMMAND, deep_run, robots, rooms, sac_run, tabular_run, write_sweep
 
 
@@ -70,7 +70,7 @@ def only(collection: Collection, table: str | None = None) -> TableResults:
     return found
 
 
-def cell_of(results: TableResults, **labels: str) -> Cell:
+def cell_of(results: TableResults, **labels: str) -> Condition:
     (found,) = [c for c in results.table.cells if labels.items() <= c.labels.items()]
     return found
 

@@ -16,7 +16,7 @@ from rollin.cli._table_options import ReproduceOptions
 from rollin.cli._table_runs import warnings
 from rollin.paper.tables import find_table
 from rollin.runs.files import read_json
-from rollin.runs.rates import keep_rates, kept_rates
+from rollin.sweeps.rates import keep_rates, kept_rates
 from tests.killing import needs_signals
 
 CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"

@@ -9,12 +9,12 @@ import pytest
 from benchmarks import cost, sac_page, umaze, umaze_page
 from benchmarks.records import Row
 
+from rollin.analysis.collect import collect
+from rollin.analysis.findings import agreement, improvements
+from rollin.analysis.results import TableResults, results_of
 from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, cells
-from rollin.report.collect import collect
 from rollin.report.exports import table_csv
-from rollin.report.findings import agreement, improvements
 from rollin.report.records import TabularRecord
-from rollin.report.results import TableResults, results_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "four-rooms"

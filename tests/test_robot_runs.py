@@ -1,4 +1,4 @@
-"""Runs of the paper's robots: presets, figures, pictures and video."""
+"""Runs of the paper's robots: presets, windows, pictures and video."""
 
 import math
 import os
@@ -17,19 +17,19 @@ from PIL import Image, ImageSequence
 from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
 from rollin.cli.train import parse_options
-from rollin.curriculum import Advance, Progress
-from rollin.envs import handle, offscreen
-from rollin.envs.handle import ContextEnv
+from rollin.curriculum.progress import Advance, Progress
+from rollin.envs import context_env, offscreen
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import Velocity
-from rollin.runs import driver, figures
+from rollin.runs import driver, windows
 from rollin.runs.curricula import curriculum_of
-from rollin.runs.driver import run
-from rollin.runs.figures import figures_at, milestones
+from rollin.runs.engines.rollin import COLUMNS, EPISODE_COLUMNS
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
-from rollin.runs.rollin import COLUMNS, EPISODE_COLUMNS
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunSpec, spec_from_json
-from rollin.runs.store import read_metrics
+from rollin.runs.windows import figures_at, milestones
 from tests.envs import Line
 from tests.killing import stop_at
 from tests.test_rollin_runs import line
@@ -124,7 +124,7 @@ def test_milestones_stand_at_every_half_million_steps():
 
 
 def test_a_run_keeps_the_means_of_measures(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "EVERY", 300)
+    monkeypatch.setattr(windows, "EVERY", 300)
     spec = line(900, last=200)
     run(spec, tmp_path / "a")
     result = read_json(tmp_path / "a" / "result.json")
@@ -172,9 +172,9 @@ def test_a_run_does_not_go_on_with_other_measures(tmp_path, monkeypatch):
 
 
 def test_the_names_of_measures_are_not_those_of_columns():
-    assert {*EPISODE_COLUMNS, "kappa"} <= set(handle.RESERVED)
+    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_env.RESERVED)
     assert {name.removeprefix("train_") for name in COLUMNS if name.startswith("train_")} <= set(
-        handle.RESERVED
+        context_env.RESERVED
     )
 
 

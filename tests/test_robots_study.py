@@ -8,7 +8,8 @@ from studies import robots
 
 from rollin.envs.registry import make_contextual
 from rollin.runs.curricula import curriculum_of
-from rollin.runs.store import RunDirectory, read_metrics
+from rollin.runs.directory import RunDirectory
+from rollin.runs.rows import read_metrics
 
 
 def test_the_committed_runs_are_those_that_are_described() -> None:

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rollin.advance import SubOptimality, SuccessRate
-from rollin.curriculum import Progress
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import SubOptimality, SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
-from rollin.tabular.learner import Learner, StepInfo
-from rollin.tabular.mdp import ContextualMDP, Task
+from rollin.tabular.learner import StepInfo, TabularLearner
+from rollin.tabular.mdp import ContextualMDP, TabularTask
+from rollin.tabular.packing import Dynamics, Stream
 from rollin.tabular.policy_gradient import (
     BatchSPG,
     ExactPG,
@@ -23,10 +24,9 @@ from rollin.tabular.policy_gradient import (
     RandomHorizonSPG,
     constant_schedule,
 )
-from rollin.tabular.rollin import RollinState, measure_sub_optimality, rollin
+from rollin.tabular.provable import TabularState, measure_sub_optimality, rollin
 from rollin.tabular.solve import solve
 from rollin.tabular.start import Start, StartSampler, roll_in
-from rollin.tabular.tables import Dynamics, Stream
 from tests.conftest import mdps, random_log_pi, random_mdp
 
 
@@ -104,7 +104,7 @@ class Script:
         return None
 
 
-class Spy(Learner):
+class Spy(TabularLearner):
     """Records what the loop asks for; a step adds 1 to θ(0, 0)."""
 
     def __init__(self, mdp: ContextualMDP) -> None:
@@ -112,7 +112,7 @@ class Spy(Learner):
         self.calls: list[tuple[str, int]] = []
         self.starts: list[Start] = []
 
-    def begin(self, task: Task, start: Start) -> None:
+    def begin(self, task: TabularTask, start: Start) -> None:
         super().begin(task, start)
         self.calls.append(("begin", task.k))
         self.starts.append(start)
@@ -125,7 +125,7 @@ class Spy(Learner):
 
 def test_the_loop_follows_algorithm_1() -> None:
     mdp = random_mdp(1, contexts=3)
-    spy, state = Spy(mdp), RollinState.initial(mdp)
+    spy, state = Spy(mdp), TabularState.initial(mdp)
     events = list(islice(rollin(mdp, spy, 0.5, Script([2, 1]), state, recursive=True), 6))
     assert spy.calls == [
         ("begin", 0), ("step", 0), ("step", 0),
@@ -165,7 +165,7 @@ def corridor(length: int = 7, gamma: float = 0.9) -> ContextualMDP:
 @pytest.mark.parametrize("kind", ["pg", "npg", "spg", "batch"])
 def test_every_learner_masters_a_corridor_to_the_theorys_epsilon(kind: str) -> None:
     mdp, alpha = corridor(4), 0.3
-    learner: Learner
+    learner: TabularLearner
     match kind:
         case "pg":
             learner = ExactPG(mdp, alpha, learning_rate=1.0)
@@ -175,7 +175,7 @@ def test_every_learner_masters_a_corridor_to_the_theorys_epsilon(kind: str) -> N
             learner = RandomHorizonSPG(mdp, alpha, constant_schedule(1000, 0.2), 0)
         case _:
             learner = BatchSPG(mdp, alpha, 0, batch=200, learning_rate=0.01)
-    state = RollinState.initial(mdp)
+    state = TabularState.initial(mdp)
     loop = rollin(
         mdp,
         learner,

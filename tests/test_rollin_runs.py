@@ -17,12 +17,12 @@ from safetensors.numpy import load_file
 
 from rollin import Policy, RollinError, SuccessRate
 from rollin.cli import main
-from rollin.envs import handle
-from rollin.runs import checkpoint, driver, files
-from rollin.runs.driver import run
+from rollin.envs import context_env
+from rollin.runs import checkpoint, driver, execute, files
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config, spec_from_json
-from rollin.runs.store import read_metrics
 from tests.envs import Line
 from tests.killing import kill_after_a_checkpoint, needs_signals, same_run, stop_at
 
@@ -92,12 +92,12 @@ def test_detailed_updates_are_counted(tmp_path):
 
 
 def test_the_policy_acts_like_the_learner(tmp_path):
-    from rollin.runs.rollin import RollinRun
-    from rollin.runs.store import RunDirectory
+    from rollin.runs.directory import RunDirectory
+    from rollin.runs.engines.rollin import RollinRun
 
     spec = line(300)
     prepared = RollinRun(spec, RunDirectory(tmp_path / "a"))
-    driver.execute(prepared)
+    execute.execute(prepared)
     policy = Policy.load(tmp_path / "a")
     generator = np.random.default_rng(0)
     for _ in range(20):
@@ -159,7 +159,7 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-from rollin.runs import checkpoint, driver, files
+from rollin.runs import checkpoint, driver, execute, files
 from tests.test_rollin_runs import line
 stage, count = sys.argv[2], int(sys.argv[3])
 driver.CHECKPOINT_SECONDS = 0.0
@@ -178,7 +178,7 @@ def manifest(path, value, **options):
     write_json(path, value, **options)
     if saved == count and stage == "before the old one is deleted": die()
 checkpoint.write_atomically, checkpoint.write_json = data, manifest
-driver.run(line(900), Path(sys.argv[1]))
+execute.run(line(900), Path(sys.argv[1]))
 """
 
 
@@ -489,7 +489,7 @@ def test_rows_without_an_episode_say_nothing(tmp_path):
 
 
 def test_an_episode_without_an_end_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(handle, "LONGEST", 500)
+    monkeypatch.setattr(context_env, "LONGEST", 500)
     with pytest.raises(RollinError, match=r"has gone on for 500 steps.* use --horizon"):
         run(line(900, env_options=("length=100000",), log_every=5000), tmp_path / "a")
     with pytest.raises(RollinError, match="has gone on for 500 steps"):  # in an evaluation

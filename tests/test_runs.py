@@ -18,23 +18,24 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
-from rollin.advance import SuccessRate
 from rollin.cli import main
+from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.report.reading import read_record
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from rollin.runs.driver import run
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.tabular import make_learner
+from rollin.runs.execute import run
 from rollin.runs.files import read_json, write_atomically, write_json
-from rollin.runs.loggers import TensorBoardLogger, proto
+from rollin.runs.mdps import load_mdp, mdp_of
+from rollin.runs.rows import MetricsWriter, read_metrics
 from rollin.runs.spec import RunSpec, TabularConfig, spec_from_json
-from rollin.runs.store import MetricsWriter, RunDirectory, read_metrics
-from rollin.runs.tabular import make_learner
-from rollin.runs.tasks import load_mdp, mdp_of
+from rollin.runs.tensorboard import TensorBoardLogger, proto
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
 from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.rollin import rollin
+from rollin.tabular.provable import rollin
 from tests.killing import needs_signals
 
 TIMES = ("seconds",)
@@ -221,10 +222,10 @@ def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, op
 @needs_signals
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path) -> None:
     script = (
-        "import sys; from pathlib import Path; from rollin.runs import driver;"
+        "import sys; from pathlib import Path; from rollin.runs import driver, execute;"
         "from tests.test_runs import spec;"
         "driver.CHECKPOINT_SECONDS = 0.0; driver.STATUS_SECONDS = 0.05;"
-        "driver.run(spec(steps=1500), Path(sys.argv[1]))"
+        "execute.run(spec(steps=1500), Path(sys.argv[1]))"
     )
     run(spec(steps=1500), tmp_path / "whole")
     out = tmp_path / "parts"

@@ -15,7 +15,8 @@ from rollin.sac import cpu as cpu_module
 from rollin.sac.config import SACConfig
 from rollin.sac.cpu import CpuLearner
 from rollin.sac.jax import JaxLearner, SeedsLearner
-from rollin.sac.learner import Learner, make_learner
+from rollin.sac.learner import SACLearner
+from rollin.sac.make import make_learner
 from rollin.sac.network import Layout, orthogonal
 from rollin.streams import Streams
 
@@ -29,7 +30,7 @@ SHAPES = [  # observation, action, hidden, batch
 ]
 
 
-def random_batch(learner: Learner, seed: int) -> np.ndarray:
+def random_batch(learner: SACLearner, seed: int) -> np.ndarray:
     rng, layout = np.random.default_rng(seed), learner.layout
     batch = rng.standard_normal((learner.config.batch, layout.row)).astype(np.float32)
     batch[:, : layout.action_size] = np.tanh(batch[:, : layout.action_size])
@@ -37,7 +38,7 @@ def random_batch(learner: Learner, seed: int) -> np.ndarray:
     return batch
 
 
-def make(name, observation, action, hidden, batch, seed=0, **options) -> Learner:
+def make(name, observation, action, hidden, batch, seed=0, **options) -> SACLearner:
     config = SACConfig(hidden=hidden, batch=batch, **options)
     return make_learner(name, observation, action, config, Streams(seed))
 

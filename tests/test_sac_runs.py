@@ -14,16 +14,17 @@ import tests.envs  # noqa: F401  (registers the environments)
 from rollin import RollinError
 from rollin.cli import main
 from rollin.deep.evaluate import evaluate, mode_of
-from rollin.deep.sac import train_sac
-from rollin.envs.box import BoxEnv, make_env
+from rollin.deep.plain_sac import train_sac
+from rollin.envs.box_env import BoxEnv, make_env
 from rollin.runs import driver
-from rollin.runs.driver import run
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunSpec, SACRunConfig, spec_from_json
-from rollin.runs.store import read_metrics
 from rollin.sac import cpu
 from rollin.sac.config import SACConfig
-from rollin.sac.learner import Learner, make_learner
+from rollin.sac.learner import SACLearner
+from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 from tests.envs import Constant, Target
@@ -33,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 SMALL = SACConfig(hidden=(16, 16), batch=16)
 
 
-def learn(env: BoxEnv, name: str, steps: int, config: SACConfig, **options) -> Learner:
+def learn(env: BoxEnv, name: str, steps: int, config: SACConfig, **options) -> SACLearner:
     streams = Streams(0)
     sizes = env.observation_size, env.action_size
     learner = make_learner(name, *sizes, config, streams)  # pyright: ignore[reportArgumentType]

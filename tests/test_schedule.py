@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollin.errors import RollinError
-from rollin.runs.jobs import Job, Report
-from rollin.runs.schedule import LONGEST_DELAY, UNBEGUN, Queue, run_jobs
 from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Queue, run_jobs
 
 SPEC = RunSpec("four-rooms", TabularConfig(steps=100))
 
@@ -19,10 +19,10 @@ def jobs(n: int) -> list[Job]:
     return [Job(str(i), SPEC, Path(str(i))) for i in range(n)]
 
 
-def end(queue: Queue, job: Job, kind, step: int | None = None, now: float = 0.0) -> Report:
+def end(queue: Queue, job: Job, kind, step: int | None = None, now: float = 0.0) -> JobEvent:
     if step is not None:
-        queue.take(Report("progress", job, {"step": step}), now)
-    return queue.take(Report(kind, job, {"error": "because"}), now)
+        queue.take(JobEvent("progress", job, {"step": step}), now)
+    return queue.take(JobEvent(kind, job, {"error": "because"}), now)
 
 
 def test_jobs_start_in_their_order_and_are_done_once() -> None:
@@ -110,7 +110,7 @@ def test_whatever_happens_no_job_is_forgotten_or_done_twice(n, retries, events) 
         if not queue.running:
             break
         job = next(iter(queue.running.values()))
-        report = queue.take(Report(kind, job, {"error": "x", "step": step}), now)
+        report = queue.take(JobEvent(kind, job, {"error": "x", "step": step}), now)
         finished += [job.name] if report.kind == "finished" else []
     waiting = []
     while queue.next(now + LONGEST_DELAY) is not None:
@@ -132,27 +132,27 @@ class Immediate:
     def start(self, job: Job) -> None:
         self.job = job
 
-    def wait(self, seconds: float) -> list[Report]:
+    def wait(self, seconds: float) -> list[JobEvent]:
         if self.job is None:
             return []
         job, self.job = self.job, None
         kind = (self.kinds.get(job.name) or ["finished"]).pop(0)
-        return [Report(kind, job, {"error": "because"})]  # pyright: ignore[reportArgumentType]
+        return [JobEvent(kind, job, {"error": "because"})]  # pyright: ignore[reportArgumentType]
 
-    def stop(self) -> list[Report]:
+    def stop(self) -> list[JobEvent]:
         self.stopped = True
-        return [Report("stopped", self.job, {})] if self.job else []
+        return [JobEvent("stopped", self.job, {})] if self.job else []
 
 
 def test_the_others_go_on_after_a_failure() -> None:
     executor = Immediate({"1": ["failed", "failed"], "2": ["failed", "finished"]})
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     times = iter(range(0, 10**6, 10))
 
     def clock() -> float:
         return next(times)
 
-    failed = run_jobs(jobs(4), executor, retries=1, on_report=seen.append, clock=clock)
+    failed = run_jobs(jobs(4), executor, retries=1, on_event=seen.append, clock=clock)
     assert [job.name for job in failed] == ["1"]
     ends = [(r.job.name, r.kind) for r in seen if r.kind != "started"]
     assert sorted(ends) == [
@@ -164,9 +164,9 @@ def test_the_others_go_on_after_a_failure() -> None:
 
 def test_a_stop_ends_the_sweep_and_tells_the_executor() -> None:
     executor = Immediate({})
-    seen: list[Report] = []
+    seen: list[JobEvent] = []
     run_jobs(
-        jobs(4), executor, on_report=seen.append,
+        jobs(4), executor, on_event=seen.append,
         should_stop=lambda: any(r.kind == "finished" for r in seen),
     )  # fmt: skip
     assert executor.stopped
@@ -190,7 +190,7 @@ def test_the_simulation_would_notice_a_bad_schedule(monkeypatch) -> None:
     honest = Queue.take
     repeated: list[Job] = []
 
-    def repeats(self: Queue, report: Report, now: float) -> Report:
+    def repeats(self: Queue, report: JobEvent, now: float) -> JobEvent:
         if report.kind == "finished" and not repeated:
             repeated.append(report.job)
             self._waiting.append(report.job)
@@ -199,7 +199,7 @@ def test_the_simulation_would_notice_a_bad_schedule(monkeypatch) -> None:
     monkeypatch.setattr(Queue, "take", repeats)
     assert simulate(50, 4, 0, World(), 0)["run_twice"] > 0
 
-    def forgets(self: Queue, report: Report, now: float) -> Report:
+    def forgets(self: Queue, report: JobEvent, now: float) -> JobEvent:
         found = honest(self, report, now)
         if found.kind == "again":
             self._delayed.pop()

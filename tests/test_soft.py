@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.four_rooms import four_rooms
-from rollin.tabular.mdp import ContextualMDP, Task
+from rollin.tabular.mdp import ContextualMDP, TabularTask
 from tests.conftest import mdps, random_log_pi, random_mdp
 
 
@@ -137,7 +137,7 @@ def trajectories(
 
 
 def enumerate_batch(
-    task: Task, log_pi: np.ndarray, alpha: float, mu: np.ndarray, T: int
+    task: TabularTask, log_pi: np.ndarray, alpha: float, mu: np.ndarray, T: int
 ) -> tuple[np.ndarray, float]:
     """E[(1/T) Σ_t ∇ log π(a_t|s_t) R_t] and P(success), over every trajectory of T steps."""
     pi = np.exp(log_pi)

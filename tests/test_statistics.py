@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rollin.errors import RollinError
-from rollin.report.statistics import (
+from rollin.analysis.statistics import (
     Interval,
     Strata,
     exact_test,
@@ -23,6 +22,7 @@ from rollin.report.statistics import (
     probability_of_improvement,
     summarise,
 )
+from rollin.errors import RollinError
 
 GRID = st.integers(0, 8).map(lambda k: k / 8)  # as κ: few values, many ties, exact in floats
 CELL = st.lists(GRID, min_size=1, max_size=6)

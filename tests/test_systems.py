@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from rollin.errors import RollinError
-from rollin.runs import local, memory, systems
+from rollin.runs import systems
+from rollin.runs.directory import RunBusyError, RunDirectory
 from rollin.runs.files import read_json, remove_file, write_atomically
-from rollin.runs.jobs import Job, Report
-from rollin.runs.local import LocalExecutor
-from rollin.runs.store import RunBusyError, RunDirectory
 from rollin.runs.systems import is_alive, patiently
+from rollin.sweeps import local, machine
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.local import LocalExecutor
 from tests.test_runs import spec
 
 # what a Python of Windows does not have, for this process and all that it starts
@@ -38,7 +39,7 @@ ctypes.WinDLL = lambda name, use_last_error: Kernel()
 fake = sys.modules["msvcrt"] = types.ModuleType("msvcrt")
 fake.LK_NBLCK, fake.locking = 2, lambda handle, mode, size: None
 """
-EXTRAS = ("rollin.sac.jax", "rollin.runs.cluster")
+EXTRAS = ("rollin.sac.jax", "rollin.sweeps.cluster")
 PROGRAM = f"""
 import importlib, pkgutil, signal, sys
 import rollin
@@ -54,7 +55,7 @@ if __name__ == "__main__":
     sweep = out + "/sweep"
     assert main(["reproduce", "four-rooms", *some, "--steps", "20", "--out", sweep]) == 0
     assert main(["list", out]) == 0
-    from rollin.runs.memory import cores, free_memory
+    from rollin.sweeps.machine import cores, free_memory
     assert cores() >= 1 and free_memory() > 0
 """
 
@@ -239,16 +240,16 @@ def test_on_windows_a_process_is_looked_at_without_a_signal(monkeypatch) -> None
 
 
 def test_memory_and_cores_where_linux_files_and_calls_are_missing(monkeypatch) -> None:
-    monkeypatch.setattr(memory, "_lines", lambda path: [])
-    monkeypatch.setattr(memory, "_free_of_container", lambda: None)
+    monkeypatch.setattr(machine, "_lines", lambda path: [])
+    monkeypatch.setattr(machine, "_free_of_container", lambda: None)
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert memory.cores() == os.cpu_count()
+    assert machine.cores() == os.cpu_count()
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)  # as on macOS
-    assert memory.free_memory() == int(0.9 * 4_096_000)
+    assert machine.free_memory() == int(0.9 * 4_096_000)
     monkeypatch.delattr(os, "sysconf")
     monkeypatch.setattr(ctypes, "WinDLL", Kernel({}), raising=False)
-    assert memory.free_memory() == int(0.9 * (5 << 30))
+    assert machine.free_memory() == int(0.9 * (5 << 30))
 
 
 def test_workers_save_and_leave_where_no_signal_can_tell_them(tmp_path, monkeypatch) -> None:
@@ -256,7 +257,7 @@ def test_workers_save_and_leave_where_no_signal_can_tell_them(tmp_path, monkeypa
     monkeypatch.setattr("multiprocessing.process.BaseProcess.terminate", None)  # kills on Windows
     short, long = (Job(f"{n}", spec(steps=n), tmp_path / f"{n}") for n in (5, 1_000_000))
     executor = LocalExecutor(2, memory=1 << 40)
-    news: list[Report] = []
+    news: list[JobEvent] = []
     for job in (short, long):
         executor.start(job)
     while not (

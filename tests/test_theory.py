@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from rollin.advance import SuccessRate
+from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.complexity import largest_ratio, log_min_probability, smoothness
+from rollin.tabular.constants import largest_ratio, log_min_probability, smoothness
 from rollin.tabular.four_rooms import four_rooms
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.policy_gradient import ExactPG
 from rollin.tabular.predictor import learned_terms
-from rollin.tabular.rollin import RollinState, rollin
+from rollin.tabular.provable import TabularState, rollin
 from rollin.tabular.scaling import scaling
 from rollin.tabular.start import Start, roll_in, roll_in_discount
 from rollin.tabular.step_size import StepSizeCondition, default_step_size
@@ -421,7 +421,7 @@ def test_steps_of_exact_pg_on_a_lock_grow_with_the_predictor(beta: float) -> Non
     for n in (8, 12):
         mdp, alpha, eta = lock(n), 1e-4, 8 / n
         learner = ExactPG(mdp, alpha, learning_rate=eta, horizon=2 * n)
-        state = RollinState.initial(mdp)
+        state = TabularState.initial(mdp)
         rule = SuccessRate(0.5)
         for _ in rollin(
             mdp, learner, beta, rule, state, recursive=True, stop_when_mastered=True,

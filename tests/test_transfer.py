@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rollin.runs import transfer
-from rollin.runs.driver import run
-from rollin.runs.store import LOCK
-from rollin.runs.transfer import Piece, Sender, receive
+from rollin.runs.directory import LOCK
+from rollin.runs.execute import run
+from rollin.sweeps import transfer
+from rollin.sweeps.transfer import Piece, Sender, receive
 from tests.killing import same_run, stop_at
 from tests.test_rollin_runs import line
 

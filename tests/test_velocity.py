@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rollin import Curriculum, RollinError, check_env
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import ROBOTS, Velocity
 

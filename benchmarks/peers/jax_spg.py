@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from rollin.tabular.mdp import Task
+from rollin.tabular.mdp import TabularTask
 
 
 class JaxSPG:
@@ -22,7 +22,7 @@ class JaxSPG:
 
     def __init__(
         self,
-        task: Task,
+        task: TabularTask,
         alpha: float,
         batch: int,
         horizon: int,

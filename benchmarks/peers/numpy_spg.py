@@ -8,7 +8,7 @@ time step. The gradient is analytic: a `bincount` of rewards-to-go, minus π tim
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.tabular.mdp import Task
+from rollin.tabular.mdp import TabularTask
 
 
 class NumpySPG:
@@ -16,7 +16,7 @@ class NumpySPG:
 
     def __init__(
         self,
-        task: Task,
+        task: TabularTask,
         alpha: float,
         batch: int,
         horizon: int,

@@ -19,7 +19,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 from rollin.cli import main
-from rollin.runs.memory import cores
+from rollin.sweeps.machine import cores
 
 PLACEHOLDERS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rollin.advance import ReturnThreshold, SubOptimality, SuccessRate
-    from rollin.curriculum import Curriculum
-    from rollin.deep.rollin import train_rollin
+    from rollin.api import Trained, prepare, train
+    from rollin.curriculum.contexts import Curriculum
+    from rollin.curriculum.rules import ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.deep.practical import train_rollin
     from rollin.envs.check import check_env
     from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
     from rollin.errors import RollinError
     from rollin.policy import Policy
     from rollin.sac.config import SACConfig
-    from rollin.sac.learner import make_learner
+    from rollin.sac.make import make_learner
     from rollin.sac.relabel import relabel
     from rollin.sac.replay import Replay, RowLayout
     from rollin.streams import Streams
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
     from rollin.tabular.policy_gradient import BatchSPG, ExactPG, NaturalPG, RandomHorizonSPG
     from rollin.tabular.solve import Solution, solve
     from rollin.tabular.theory import analyse
-    from rollin.training import Trained, prepare, train
 
 _HOMES = {
     "BatchSPG": "rollin.tabular.policy_gradient",
     "Contextual": "rollin.envs.contextual",
     "ContextualEnv": "rollin.envs.contextual",
     "ContextualMDP": "rollin.tabular.mdp",
-    "Curriculum": "rollin.curriculum",
+    "Curriculum": "rollin.curriculum.contexts",
     "ExactPG": "rollin.tabular.policy_gradient",
     "GoalContext": "rollin.envs.contextual",
     "Grid": "rollin.tabular.grid",
@@ -43,15 +43,15 @@ _HOMES = {
     "Policy": "rollin.policy",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
-    "ReturnThreshold": "rollin.advance",
+    "ReturnThreshold": "rollin.curriculum.rules",
     "RollinError": "rollin.errors",
     "RowLayout": "rollin.sac.replay",
     "SACConfig": "rollin.sac.config",
     "Solution": "rollin.tabular.solve",
     "Streams": "rollin.streams",
-    "SubOptimality": "rollin.advance",
-    "SuccessRate": "rollin.advance",
-    "Trained": "rollin.training",
+    "SubOptimality": "rollin.curriculum.rules",
+    "SuccessRate": "rollin.curriculum.rules",
+    "Trained": "rollin.api",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
     "check_env": "rollin.envs.check",
@@ -59,14 +59,14 @@ _HOMES = {
     "corridor": "rollin.tabular.families",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
-    "make_learner": "rollin.sac.learner",
-    "prepare": "rollin.training",
+    "make_learner": "rollin.sac.make",
+    "prepare": "rollin.api",
     "random_mdp": "rollin.tabular.families",
     "relabel": "rollin.sac.relabel",
     "solve": "rollin.tabular.solve",
     "square_grid": "rollin.tabular.families",
-    "train": "rollin.training",
-    "train_rollin": "rollin.deep.rollin",
+    "train": "rollin.api",
+    "train_rollin": "rollin.deep.practical",
 }
 
 __all__ = [

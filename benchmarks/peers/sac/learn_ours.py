@@ -4,10 +4,10 @@ from typing import Any
 
 from benchmarks.peers.sac.case import make
 from benchmarks.peers.sac.learn import Trial
-from rollin.deep.sac import train_sac
-from rollin.envs.box import BoxEnv
+from rollin.deep.plain_sac import train_sac
+from rollin.envs.box_env import BoxEnv
 from rollin.sac.config import SACConfig
-from rollin.sac.learner import make_learner
+from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 

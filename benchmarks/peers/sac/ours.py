@@ -3,10 +3,11 @@
 import numpy as np
 
 from benchmarks.peers.sac.case import WARMUP, Case, make
-from rollin.deep.sac import train_sac
-from rollin.envs.box import BoxEnv
+from rollin.deep.plain_sac import train_sac
+from rollin.envs.box_env import BoxEnv
 from rollin.sac.config import SACConfig
-from rollin.sac.learner import LearnerName, make_learner
+from rollin.sac.learner import LearnerName
+from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 

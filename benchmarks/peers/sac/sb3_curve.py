@@ -16,7 +16,7 @@ import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import BaseCallback
 
-EVAL_SEED = 10_000  # as in rollin.deep.sac
+EVAL_SEED = 10_000  # as in rollin.deep.plain_sac
 
 
 class Evaluate(BaseCallback):

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from rollin.cli._common import make_console
 from rollin.cli._table_options import WIDE, ReproduceOptions, scale_of
+from rollin.cli.arguments import make_console
 from rollin.errors import RollinError
-from rollin.paper.cost import core_seconds, sample_specs
 from rollin.paper.tables import Table, tables
-from rollin.runs.memory import cores
-from rollin.runs.rates import keep_rates, kept_rates, measure_side_by_side
+from rollin.sweeps.cost import core_seconds, sample_specs
+from rollin.sweeps.machine import cores
+from rollin.sweeps.rates import keep_rates, kept_rates, measure_side_by_side
 
 UNKNOWN = "–"
 

@@ -10,8 +10,8 @@ import tyro
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError
 from rollin.paper.tables import Table
-from rollin.runs.schedule import RETRIES
 from rollin.sac.learner import LearnerName
+from rollin.sweeps.queue import RETRIES
 
 WIDE = 140  # columns of tables where the output is not a terminal
 

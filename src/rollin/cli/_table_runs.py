@@ -7,23 +7,23 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from rollin.cli._common import make_console
-from rollin.cli._sweeps import run_sweep
+from rollin.analysis.collect import collect
 from rollin.cli._table_options import WIDE, ReproduceOptions, scale_of
-from rollin.paper.cells import differing
+from rollin.cli.arguments import make_console
+from rollin.cli.sweeping import run_sweep
 from rollin.paper.tables import Table
-from rollin.report.collect import collect
 from rollin.report.maps import goal_path, reward_maps
 from rollin.report.page import make_report
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.report.terminal import terminal_tables
 from rollin.runs.files import make_directory
-from rollin.runs.jobs import Executor, Job
-from rollin.runs.local import LocalExecutor
-from rollin.runs.memory import cores
 from rollin.runs.spec import RollinConfig, RunSpec
-from rollin.runs.sweep import Sweep
 from rollin.sac.learner import LearnerName
+from rollin.sweeps.jobs import Executor, Job
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.machine import cores
+from rollin.sweeps.study import differing
+from rollin.sweeps.sweep import Sweep
 
 PICTURES_OF: dict[str, Callable[[], Figure]] = {"reward-maps": reward_maps, "goal-path": goal_path}
 
@@ -101,7 +101,7 @@ def executor_of(options: ReproduceOptions, out: Path, command: str) -> Callable[
     """What makes the place where the runs are done."""
     if options.backend == "local":
         return lambda: LocalExecutor(options.jobs or cores(), command)
-    from rollin.runs.cluster import RayExecutor
+    from rollin.sweeps.cluster import RayExecutor
 
     return lambda: RayExecutor(
         out, command, options.address, options.jobs, gpus=options.gpus, storage=options.storage

@@ -9,10 +9,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from rollin.errors import RollinError
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
+from rollin.runs.mdps import TABULAR_TASKS, mdp_of
 from rollin.runs.spec import TabularConfig
-from rollin.runs.store import RunDirectory
-from rollin.runs.tasks import TABULAR_TASKS, mdp_of
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP

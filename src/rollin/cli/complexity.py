@@ -7,16 +7,16 @@ from rich.console import Console
 
 from rollin.analysis.gains import FIT_COLUMNS, FIT_FROM, Curve, curves_of, fit_rows
 from rollin.checks import at_least, positive
-from rollin.cli._common import make_console, stop_on_signal
-from rollin.cli._progress import duration
+from rollin.cli.arguments import make_console, stop_on_signal
+from rollin.cli.dashboard import duration
 from rollin.paper import complexity_gains as study
 from rollin.paper.complexity_gains import Case
 from rollin.report.growth import families_figure, main_figure, terminal_table
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.files import write_atomically
-from rollin.runs.memory import cores
-from rollin.runs.pool import run_in_pool
-from rollin.runs.row_store import RowStore, rows_text
+from rollin.sweeps.machine import cores
+from rollin.sweeps.pool import run_in_pool
+from rollin.sweeps.row_store import RowStore, rows_text
 
 NAME = "complexity"
 LINE_EVERY = 50  # runs between two lines of progress

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rollin.analysis.collect import collect
+from rollin.analysis.results import TableResults
+from rollin.analysis.statistics import outcomes
 from rollin.checks import at_least
-from rollin.cli._common import make_console, parse, typed_command
-from rollin.cli._sweeps import run_sweep
+from rollin.cli.arguments import make_console, parse, typed_command
+from rollin.cli.sweeping import run_sweep
 from rollin.paper.four_rooms import STEPS, cell
-from rollin.report.collect import collect
 from rollin.report.page import make_report
-from rollin.report.results import TableResults
-from rollin.report.statistics import outcomes
 from rollin.report.words import summary_text
-from rollin.runs.jobs import Job
-from rollin.runs.local import LocalExecutor
-from rollin.runs.memory import cores
-from rollin.runs.sweep import Sweep
+from rollin.sweeps.jobs import Job
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.machine import cores
+from rollin.sweeps.sweep import Sweep
 
 REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
 

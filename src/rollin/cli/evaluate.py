@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from rollin.checks import at_least
-from rollin.cli._common import check_file, make_console, parse
-from rollin.cli._video import FILMS, Film, check_encoder, write_video
+from rollin.cli.arguments import check_file, make_console, parse
+from rollin.cli.film import FILMS, Film, check_encoder, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import write_json
-from rollin.runs.store import RunDirectory
 from rollin.runs.trained import TrainedRun
 
 Contexts = Literal["all", "reached", "current", "last"]

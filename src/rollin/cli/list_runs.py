@@ -9,13 +9,13 @@ from typing import Any
 
 import tyro
 
-from rollin.cli._common import make_console, parse
-from rollin.cli._progress import Overview, run_table
+from rollin.cli.arguments import make_console, parse
+from rollin.cli.dashboard import Overview, run_table
 from rollin.errors import RollinError
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
-from rollin.runs.store import RunDirectory
-from rollin.runs.sweep import SWEEP_FILE, find_runs
 from rollin.runs.systems import is_alive
+from rollin.sweeps.sweep import SWEEP_FILE, find_runs
 
 MANY = 40  # runs, above which those that are done or wait are only counted
 WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off

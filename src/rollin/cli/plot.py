@@ -6,13 +6,13 @@ from pathlib import Path
 
 import tyro
 
-from rollin.cli._common import check_file, make_console, parse
+from rollin.cli.arguments import check_file, make_console, parse
 from rollin.errors import RollinError
 from rollin.report.learning import learning_figure
 from rollin.report.learning_curve import LearningCurve, one_per_seed
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.files import read_json
-from rollin.runs.sweep import find_runs
+from rollin.sweeps.sweep import find_runs
 
 
 @dataclass(frozen=True)

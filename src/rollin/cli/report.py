@@ -6,10 +6,10 @@ from pathlib import Path
 
 import tyro
 
-from rollin.cli._common import make_console, parse
+from rollin.analysis.collect import collect
+from rollin.cli.arguments import make_console, parse
 from rollin.errors import RollinError
 from rollin.paper.tables import find_table
-from rollin.report.collect import collect
 from rollin.report.page import make_report
 
 

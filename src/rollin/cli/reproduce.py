@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollin.checks import at_least
-from rollin.cli._common import make_console, parse, typed_command
 from rollin.cli._table_options import WIDE, ReproduceOptions, check, check_taken
+from rollin.cli.arguments import make_console, parse, typed_command
 from rollin.errors import RollinError
-from rollin.paper.choose import choose
 from rollin.paper.tables import find_table
+from rollin.sweeps.select import choose
 
 
 @dataclass(frozen=True)

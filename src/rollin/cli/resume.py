@@ -6,9 +6,9 @@ from pathlib import Path
 
 import tyro
 
-from rollin.cli._common import parse, typed_command
+from rollin.cli.arguments import parse, typed_command
 from rollin.cli.train import run_with_progress
-from rollin.runs.store import RunDirectory
+from rollin.runs.directory import RunDirectory
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Literal
 import tyro
 
 from rollin.checks import at_least
-from rollin.cli._common import make_console, parse
 from rollin.cli._theory_json import as_json
 from rollin.cli._theory_run import Run, read_run
 from rollin.cli._theory_tables import (
@@ -23,9 +22,10 @@ from rollin.cli._theory_tables import (
     starts_table,
     step_size_table,
 )
+from rollin.cli.arguments import make_console, parse
 from rollin.runs.files import write_json
+from rollin.runs.mdps import load_mdp
 from rollin.runs.spec import TabularConfig
-from rollin.runs.tasks import load_mdp
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.step_size import StepSizeCondition
 from rollin.tabular.theory import Theory, analyse

@@ -12,15 +12,15 @@ from typing import Annotated, Any
 
 import tyro
 
-from rollin.cli._common import make_console, parse, stop_on_signal, typed_command
-from rollin.cli._progress import SweepProgress, live
+from rollin.cli.arguments import make_console, parse, stop_on_signal, typed_command
+from rollin.cli.dashboard import SweepProgress, live
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.runs.driver import run
-from rollin.runs.jobs import Job, Report
+from rollin.runs.directory import RunDirectory
+from rollin.runs.execute import run
+from rollin.runs.mdps import gives_mdp
 from rollin.runs.spec import RollinConfig, RunSpec, SACRunConfig, TabularConfig, rollin_config
-from rollin.runs.store import RunDirectory
-from rollin.runs.tasks import gives_mdp
+from rollin.sweeps.jobs import Job, JobEvent
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
 GYMNASIUM_ID = re.compile(r"([\w.-]+:)?([\w-]+/)*[\w.-]+-v\d+")  # [module:][namespace/]name-vN
@@ -132,13 +132,13 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
     job = Job(str(out), spec, out)
     was_finished = RunDirectory(out).finished
     progress = SweepProgress(1, 0, console)
-    progress.take(Report("started", job, {}))
+    progress.take(JobEvent("started", job, {}))
     with stop_on_signal() as should_stop, live(progress):
         finished = run(
             spec,
             out,
             command,
-            on_status=lambda status: progress.take(Report("progress", job, status)),
+            on_status=lambda status: progress.take(JobEvent("progress", job, status)),
             should_stop=should_stop,
         )
     if not finished:

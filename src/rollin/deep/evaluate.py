@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.envs.box import BoxEnv
-from rollin.envs.handle import ContextEnv, ContextStep
+from rollin.arrays import Float
+from rollin.envs.box_env import BoxEnv
+from rollin.envs.context_env import ContextEnv, ContextStep
 from rollin.errors import RollinError
-from rollin.sac.learner import Learner
-from rollin.sac.network import Float
+from rollin.sac.learner import SACLearner
 
 EVALUATION_SEED = 10_000  # of the first episode; the same episodes at every evaluation
 
@@ -109,7 +109,7 @@ def _play(
     return Evaluation(returns, successes)
 
 
-def mode_of(learner: Learner) -> Act:
+def mode_of(learner: SACLearner) -> Act:
     """A learner's deterministic actions."""
     return lambda seen: learner.act(seen, deterministic=True)
 

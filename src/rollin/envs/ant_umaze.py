@@ -16,7 +16,7 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 from numpy.typing import NDArray
 
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
 from rollin.envs.contextual import context_of
 from rollin.envs.motion import Simulation
 from rollin.envs.robot import RobotEnv, picture_size

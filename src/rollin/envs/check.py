@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from rollin.curriculum import Curriculum
-from rollin.envs.box import Env
+from rollin.curriculum.contexts import Curriculum
+from rollin.envs.box_env import Env
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.contextual import Array, check_context
-from rollin.envs.handle import ContextEnv
 from rollin.errors import RollinError
 
 TOLERANCE = 1e-5  # between a step's reward and compute_reward, relative and absolute

@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from rollin.curriculum import Curriculum
-from rollin.envs.box import Env, name_of
+from rollin.curriculum.contexts import Curriculum
+from rollin.envs.box_env import Env, name_of
 from rollin.errors import RollinError
 
 Array = NDArray[Any]

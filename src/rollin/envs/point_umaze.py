@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import at_least, positive
 from rollin.compiling import kept
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
 from rollin.envs.contextual import ContextualEnv, context_of
 from rollin.envs.picture import maze_picture
 from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, SHARPNESS, WALL, draw_maze, goal_reward

@@ -10,13 +10,13 @@ from typing import Any
 import gymnasium
 
 from rollin.checks import did_you_mean
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError, told
 from rollin.imports import from_here
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskPreset:
     """An environment, and the options of a run that differ from the paper's table for it."""
 
     factory: str
@@ -27,7 +27,7 @@ class Task:
 ROBOT = {"log_every": 10_000}  # an evaluation of ten long episodes costs thousands of steps
 
 TASKS = {
-    "point-umaze": Task(
+    "point-umaze": TaskPreset(
         "rollin.envs.point_umaze:PointUmaze",
         {
             "steps": 300_000,
@@ -41,9 +41,9 @@ TASKS = {
         },
     ),
     # Δ and R are the environments' own, all else is the paper's table, the default of a run
-    "antmaze-umaze": Task("rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT),
+    "antmaze-umaze": TaskPreset("rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT),
     **{
-        name: Task(f"rollin.envs.velocity:{name}", ROBOT)
+        name: TaskPreset(f"rollin.envs.velocity:{name}", ROBOT)
         for name in ("walker", "hopper", "humanoid", "ant")
     },
 }

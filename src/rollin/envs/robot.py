@@ -8,7 +8,7 @@ from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import NDArray
 
 from rollin.checks import at_least
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
 from rollin.envs.contextual import ContextualEnv
 
 Array = NDArray[Any]

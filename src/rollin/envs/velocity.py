@@ -19,9 +19,9 @@ from gymnasium import spaces
 from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import ArrayLike, NDArray
 
-from rollin.advance import ReturnThreshold
 from rollin.checks import did_you_mean
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.rules import ReturnThreshold
 from rollin.envs.contextual import context_of
 from rollin.envs.motion import Ant, Humanoid, Motion, Planar
 from rollin.envs.robot import RobotEnv, picture_size

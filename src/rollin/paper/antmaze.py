@@ -7,9 +7,9 @@ summary, too. Nothing in this file is a number of ours.
 from typing import Any
 
 from rollin.envs.registry import TASKS
-from rollin.paper.cells import Cell, Reading
-from rollin.paper.published import Published, published, rows
 from rollin.runs.spec import rollin_config
+from rollin.sweeps.published import Published, published, rows
+from rollin.sweeps.study import Condition, Reading
 
 TASK = "antmaze-umaze"
 STEP = 3_000_000
@@ -58,12 +58,12 @@ PROGRESS: dict[tuple[str, float, str, int, float], Published] = {
 """κ by setting, exploration noise, sampling, 1/Δ and β (0 is the baseline)."""
 
 
-def cells() -> list[Cell]:
+def cells() -> list[Condition]:
     """All 180 cells, in the order of the printed tables."""
     return [_cell(*key) for key in PROGRESS]
 
 
-def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) -> Cell:
+def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) -> Condition:
     labels = {
         "env": TASK,
         "setting": setting,
@@ -83,4 +83,4 @@ def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) ->
     }
     config = rollin_config(**TASKS[TASK].defaults, **options)
     value = PROGRESS[setting, noise, sampling, parts, beta]
-    return Cell(TASK, labels, config, {Reading("kappa", STEP): value})
+    return Condition(TASK, labels, config, {Reading("kappa", STEP): value})

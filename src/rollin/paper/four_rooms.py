@@ -4,9 +4,9 @@
 10 seeds at step 50,000). Nothing else in this file is a published number.
 """
 
-from rollin.paper.cells import Cell, Reading
-from rollin.paper.published import Published, published
 from rollin.runs.spec import TabularConfig
+from rollin.sweeps.published import Published, published
+from rollin.sweeps.study import Condition, Reading
 
 STEPS = 50_000
 SEEDS = 10
@@ -58,12 +58,12 @@ RETURN: dict[tuple[str, float], dict[float, Published]] = {
 }  # fmt: skip
 
 
-def cells() -> list[Cell]:
+def cells() -> list[Condition]:
     """All 28 cells, in the order of the printed tables."""
     return [cell(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]
 
 
-def cell(reward: str, alpha: float, beta: float) -> Cell:
+def cell(reward: str, alpha: float, beta: float) -> Condition:
     """One cell of the tables."""
     labels = {
         "reward": reward,
@@ -79,4 +79,4 @@ def cell(reward: str, alpha: float, beta: float) -> Cell:
         Reading("kappa", STEPS): PROGRESS[row][beta],
         Reading("final_return", STEPS): RETURN[row][beta],
     }
-    return Cell("four-rooms", labels, config, values)
+    return Condition("four-rooms", labels, config, values)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from rollin.analysis.lattice import Error, Lattice, count, mixture, seed_sets
 from rollin.analysis.sheet import Findings, Sheet, sheet
 from rollin.paper import antmaze, four_rooms, thresholds, velocity
-from rollin.paper.cells import Cell, Reading
-from rollin.paper.published import Published, published
+from rollin.sweeps.published import Published, published
+from rollin.sweeps.study import Condition, Reading
 
 DIVISIONS = {"n": 0, "n - 1": 1}  # by what the squares are divided, and its ddof
 POOLED = 500  # ten seeds × fifty: the divisor that the four-room errors have
@@ -22,7 +22,7 @@ class Family(NamedTuple):
     """Tables with one lattice: its candidates, the one that fits first, by 1/Δ contexts N."""
 
     name: str
-    cells: list[Cell]
+    cells: list[Condition]
     seeds: int
     divisors: dict[str, int]
     candidates: dict[str, Callable[[int], Lattice]]
@@ -66,7 +66,7 @@ def families() -> list[Family]:
     ]  # fmt: skip
 
 
-def progress(cells: list[Cell]) -> Iterator[tuple[Cell, int, Published]]:
+def progress(cells: list[Condition]) -> Iterator[tuple[Condition, int, Published]]:
     """Every printed κ, with its cell and step."""
     for cell in cells:
         for (figure, step), value in cell.published.items():
@@ -74,7 +74,7 @@ def progress(cells: list[Cell]) -> Iterator[tuple[Cell, int, Published]]:
                 yield cell, step, value
 
 
-def contexts(cell: Cell) -> int:
+def contexts(cell: Condition) -> int:
     """N = 1/Δ of a cell of the maze; 0 where Δ is no label."""
     return int(cell.labels.get("delta", "1/0").removeprefix("1/"))
 
@@ -136,14 +136,14 @@ def telling(cells: Sheet) -> Sheet:
     return sheet("telling", "Cells in which all seeds agree", columns, shown)
 
 
-def _rooms() -> Iterator[tuple[Cell, Published, Published]]:
+def _rooms() -> Iterator[tuple[Condition, Published, Published]]:
     for cell in four_rooms.cells():
         at = four_rooms.STEPS
         kappa, total = (cell.published[Reading(name, at)] for name in ("kappa", "final_return"))
         yield cell, kappa, total
 
 
-def _row(cell: Cell) -> list[object]:
+def _row(cell: Condition) -> list[object]:
     return [f"{cell.labels['reward']}, α = {cell.labels['alpha']}", cell.labels["beta"]]
 
 

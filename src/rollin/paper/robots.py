@@ -4,9 +4,9 @@ import math
 from functools import cache
 
 from rollin.paper import antmaze, velocity
-from rollin.paper.cells import DELTAS, Cell
 from rollin.paper.velocity import Figures
 from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.sweeps.study import DELTAS, Condition
 
 VARIED = ("method", "beta", "sampling", "relabel", "go_explore")
 """Options in which the paper's conditions differ, besides Δ."""
@@ -22,7 +22,7 @@ def parts_of(spec: RunSpec[RollinConfig]) -> int | None:
 
 
 @cache
-def _cells(task: str) -> list[Cell]:
+def _cells(task: str) -> list[Condition]:
     return [cell for cell in (*antmaze.cells(), *velocity.cells()) if cell.task == task]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.paper import antmaze, four_rooms, velocity
-from rollin.paper.cells import Cell, Reading
+from rollin.sweeps.study import Condition, Reading
 
 Kind = Literal["table", "curves", "picture"]
 
@@ -25,7 +25,7 @@ class Table:
     printed: str
     title: str
     kind: Kind = "table"
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[Condition, ...] = ()
     readings: tuple[Reading, ...] = ()
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -42,16 +42,16 @@ class Table:
         """Steps of its longest run, at the paper's length."""
         return max((cell.config.steps for cell in self.cells), default=0)
 
-    def only(self, chosen: Sequence[Cell]) -> "Table":
+    def only(self, chosen: Sequence[Condition]) -> "Table":
         """The same table with some of its cells."""
         return replace(self, cells=tuple(chosen))
 
-    def baseline(self, cell: Cell) -> Cell | None:
+    def baseline(self, cell: Condition) -> Condition | None:
         """What a cell is compared with: the baseline that shares its other labels."""
         return next((c for c in self.cells if c.is_baseline and c.setting == cell.setting), None)
 
 
-def _curves(name: str, printed: str, title: str, cells: Iterable[Cell], seeds: int) -> Table:
+def _curves(name: str, printed: str, title: str, cells: Iterable[Condition], seeds: int) -> Table:
     return Table(name, printed, title, "curves", tuple(cells), seeds=seeds)
 
 
@@ -61,7 +61,7 @@ def _four_rooms() -> list[Table]:
     layout = {"rows": ("reward", "alpha"), "columns": ("method", "beta"), "seeds": seeds}
     main = [c for c in cells if c.labels["beta"] in ("0", f"{four_rooms.HEADLINE_BETA:g}")]
 
-    def table(name: str, printed: str, title: str, of: list[Cell], *read: Reading) -> Table:
+    def table(name: str, printed: str, title: str, of: list[Condition], *read: Reading) -> Table:
         return Table(name, printed, title, cells=tuple(of), readings=read, **layout)
 
     return [
@@ -159,6 +159,6 @@ def find_table(name: str, *, others: Iterable[str] = ()) -> Table:
     return known[name]
 
 
-def all_cells() -> list[Cell]:
+def all_cells() -> list[Condition]:
     """Every condition of the paper, once."""
     return [*four_rooms.cells(), *antmaze.cells(), *velocity.cells()]

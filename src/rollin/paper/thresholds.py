@@ -17,8 +17,8 @@ from rollin.analysis.lattice import Error, Lattice, fastest, seed_sets
 from rollin.analysis.sheet import Sheet, sheet
 from rollin.envs.velocity import HORIZON, ROBOTS, Robot
 from rollin.paper import velocity
-from rollin.paper.cells import Cell, Reading
-from rollin.paper.published import Published
+from rollin.sweeps.published import Published
+from rollin.sweeps.study import Condition, Reading
 
 Argument = Callable[[int], Fraction]
 
@@ -61,7 +61,7 @@ def share_needed(robot: Robot, total: float, speed: float) -> float:
 class Standing(NamedTuple):
     """A printed cell, and all seeds' k that give its κ ± error, with either deviation."""
 
-    cell: Cell
+    cell: Condition
     step: int
     kappa: Published
     speed: Published

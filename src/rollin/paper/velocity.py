@@ -5,9 +5,9 @@ steps before, for all β and from scratch. Nothing in this file is a number of o
 """
 
 from rollin.envs.registry import TASKS
-from rollin.paper.cells import Cell, Reading
-from rollin.paper.published import Published, published, rows
 from rollin.runs.spec import rollin_config
+from rollin.sweeps.published import Published, published, rows
+from rollin.sweeps.study import Condition, Reading
 
 BETAS = (0.0, 0.1, 0.2, 0.5, 0.75)
 STEPS = (500_000, 1_000_000)
@@ -80,7 +80,7 @@ FIGURES = _figures()
 """Figures by robot, method, β (0 without roll-in) and step."""
 
 
-def cells() -> list[Cell]:
+def cells() -> list[Condition]:
     """All 24 cells: four robots, from scratch and with five β (0 is the baseline)."""
     conditions = dict.fromkeys(key[:3] for key in FIGURES)
     order = {"scratch": 0, "baseline": 1, "rollin": 2}
@@ -89,7 +89,7 @@ def cells() -> list[Cell]:
     return [_cell(*condition) for condition in found]
 
 
-def _cell(robot: str, method: str, beta: float) -> Cell:
+def _cell(robot: str, method: str, beta: float) -> Condition:
     labels = {"env": robot, "method": method, "beta": f"{beta:g}"}
     config = rollin_config(**TASKS[robot].defaults, method=method, beta=beta)
     values = {
@@ -97,4 +97,4 @@ def _cell(robot: str, method: str, beta: float) -> Cell:
         for step in STEPS
         for name, value in FIGURES[robot, method, beta, step].items()
     }
-    return Cell(robot, labels, config, values)
+    return Condition(robot, labels, config, values)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rollin.paper.cells import FREE
+from rollin.analysis.statistics import summarise
 from rollin.report.records import RunRecord
-from rollin.report.statistics import summarise
 from rollin.report.words import summary_text
+from rollin.sweeps.study import FREE
 
 SHOWN = {
     "κ": ("kappa",),

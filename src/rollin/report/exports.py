@@ -4,8 +4,8 @@ import csv
 import io
 from typing import Any
 
-from rollin.report.grids import Grid, Place, grids
-from rollin.report.results import TableResults
+from rollin.analysis.results import TableResults
+from rollin.analysis.tables import Place, ReadingTable, grids
 from rollin.report.words import percent
 
 _LATEX = {
@@ -97,7 +97,7 @@ def _caption(results: TableResults) -> str:
     return text
 
 
-def _tabular(grid: Grid) -> list[str]:
+def _tabular(grid: ReadingTable) -> list[str]:
     lines = [
         rf"\begin{{tabular}}{{l{'c' * len(grid.columns)}}}",
         r"\toprule",

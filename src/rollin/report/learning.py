@@ -10,13 +10,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.paper.published import Published
 from rollin.paper.robots import published_for
 from rollin.report.learning_curve import LearningCurve, method_of, one_per_seed, setting_of
 from rollin.report.lines import Line, draw_lines
 from rollin.report.style import BASELINE, BETA_COLOURS, SCRATCH, SPARE
 from rollin.report.words import trace_text
 from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.sweeps.published import Published
 
 COLOURS = {"scratch": SCRATCH, "baseline": BASELINE}
 NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0

@@ -10,14 +10,15 @@ import numpy as np
 from rollin.deep.options import RollinOptions
 from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.paper.cells import FREE
 from rollin.paper.robots import VARIED, parts_of
 from rollin.report.checks import check_order
 from rollin.report.lines import Array, Trace
-from rollin.runs.figures import means_at
-from rollin.runs.rollin import EPISODE_COLUMNS
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.rollin import EPISODE_COLUMNS
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
-from rollin.runs.store import RunDirectory, read_metrics
+from rollin.runs.windows import means_at
+from rollin.sweeps.study import FREE
 
 
 @dataclass(frozen=True)

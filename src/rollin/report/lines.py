@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rollin.paper.published import Published
-from rollin.report.statistics import summarise
+from rollin.analysis.statistics import summarise
+from rollin.sweeps.published import Published
 
 POINTS = 300  # of a line, at most
 BEYOND = 1.05  # of the last step: how far ahead a published value is still shown

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from rollin.curriculum import Curriculum
+from rollin.curriculum.contexts import Curriculum
 from rollin.envs.umaze import PATH, draw_maze
-from rollin.paper.cells import DELTAS
+from rollin.sweeps.study import DELTAS
 from rollin.tabular.four_rooms import GRID, REWARDS, four_rooms, path
 from rollin.tabular.grid import COLLECT, MOVES, Cell, Grid
 from rollin.tabular.mdp import Array

@@ -10,14 +10,14 @@ from markupsafe import Markup
 from threadpoolctl import threadpool_limits
 
 from rollin import __version__
-from rollin.report.collect import Collection
+from rollin.analysis.collect import Collection
+from rollin.analysis.findings import ENOUGH
+from rollin.analysis.results import TableResults, results_of
 from rollin.report.conditions import columns, conditions
 from rollin.report.exports import file_name, table_csv, table_latex
-from rollin.report.findings import ENOUGH
 from rollin.report.panels import other_panels, panels, panels_figure
 from rollin.report.pictures import Picture, pictures
 from rollin.report.records import RunRecord, TabularRecord
-from rollin.report.results import TableResults, results_of
 from rollin.report.runs_csv import RUNS_FILE, fits_csv, runs_csv
 from rollin.report.sections import curve_block, section
 from rollin.report.style import save_picture, styled, to_svg

@@ -8,15 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.paper.cells import Cell, differing
+from rollin.analysis.results import TableResults
 from rollin.report.conditions import conditions
 from rollin.report.learning import lines_of, looks_of, set_axes
 from rollin.report.learning_curve import LearningCurve, one_per_seed
 from rollin.report.lines import Line, draw_lines
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
-from rollin.report.results import TableResults
 from rollin.report.style import BASELINE, SCRATCH, SPARE, beta_colour
 from rollin.report.words import TRACES, label_text, method_text, trace_text
+from rollin.sweeps.study import Condition, differing
 
 FEW = 3  # lines of a panel that leave room for those of the seeds
 COLUMNS = 2
@@ -47,7 +47,7 @@ class Panel:
         return shown
 
 
-def colour_of(cell: Cell) -> str:
+def colour_of(cell: Condition) -> str:
     """Colour of a condition's line."""
     method = cell.labels["method"]
     if method == "rollin":
@@ -60,7 +60,7 @@ def panels(results: TableResults) -> dict[str, list[Panel]]:
     read = [r.figure for r in results.table.readings]
     read = read or [r.figure for cell in results.runs for r in cell.published]
     names = dict.fromkeys(TRACES[figure] for figure in read)
-    settings: dict[str, list[Cell]] = {}
+    settings: dict[str, list[Condition]] = {}
     shown = _names(results)
     for cell in results.runs:
         settings.setdefault(label_text(cell.labels, shown), []).append(cell)
@@ -88,7 +88,7 @@ def _panel(results: TableResults, title: str, name: str, lines: list[Line]) -> P
     return Panel(title, name, lines, "gradient steps" if tabular else "environment steps")
 
 
-def _lines(results: TableResults, name: str, cells: Sequence[Cell]) -> list[Line]:
+def _lines(results: TableResults, name: str, cells: Sequence[Condition]) -> list[Line]:
     lines = []
     for cell in cells:
         if name == "kappa" and not cell.walks:

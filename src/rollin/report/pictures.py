@@ -16,8 +16,8 @@ from rollin.paper.four_rooms import HEADLINE_BETA
 from rollin.report import maps
 from rollin.report.records import RunRecord, TabularRecord
 from rollin.report.style import BASELINE, ROLLIN
-from rollin.runs.tabular import start_distributions
-from rollin.runs.tasks import load_mdp
+from rollin.runs.engines.tabular import start_distributions
+from rollin.runs.mdps import load_mdp
 from rollin.tabular import soft
 from rollin.tabular.four_rooms import GRID, path
 from rollin.tabular.grid import COLLECT

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rollin.curriculum import Advance, Progress
+from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError, reason
 from rollin.report.checks import (
     check_figures,
@@ -19,9 +19,10 @@ from rollin.report.checks import (
 from rollin.report.learning_curve import LearningCurve
 from rollin.report.records import RollinRecord, RunRecord, TabularRecord
 from rollin.report.runs_csv import FIGURES
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
+from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunSpec, TabularConfig, spec_from_json
-from rollin.runs.store import RunDirectory, read_metrics
 
 CURVE_POINTS = 50  # of the return of a tabular run
 NEEDED = {

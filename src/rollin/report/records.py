@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from rollin.curriculum import Progress
+from rollin.curriculum.progress import Progress
 from rollin.report.learning_curve import LearningCurve, measures_of, read_episodes
 from rollin.report.lines import Trace
-from rollin.runs.figures import figures_at
+from rollin.runs.directory import RunDirectory
 from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.store import RunDirectory
+from rollin.runs.windows import figures_at
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rollin.paper.cells import METHOD, differing
+from rollin.analysis.findings import Arrivals, Improvement, agreement, arrivals, improvements
+from rollin.analysis.results import CellResult, TableResults
+from rollin.analysis.tables import ReadingTable, grids
 from rollin.report.exports import file_name
-from rollin.report.findings import Arrivals, Improvement, agreement, arrivals, improvements
-from rollin.report.grids import Grid, grids
 from rollin.report.panels import Panel, panels
-from rollin.report.results import CellResult, TableResults
 from rollin.report.strips import common_axis, strip
 from rollin.report.style import themed, to_svg
 from rollin.report.words import (
@@ -21,6 +20,7 @@ from rollin.report.words import (
     summary_text,
     trace_text,
 )
+from rollin.sweeps.study import METHOD, differing
 
 Placed = tuple[str, int]
 
@@ -78,7 +78,7 @@ class Section:
     title: str
     printed: str
     results: TableResults
-    grids: list[Grid]
+    grids: list[ReadingTable]
     improvements: list[tuple[str, list[Improvement]]]
     few: bool
     arrivals: list[tuple[str, list[Arrivals]]]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rollin.report.results import CellResult
+from rollin.analysis.results import CellResult
 
 WIDTH, HEIGHT, MARGIN = 116, 20, 5
 

@@ -4,10 +4,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from rollin.paper.cells import Reading
-from rollin.report.grids import Grid, Place, grids
-from rollin.report.results import TableResults
+from rollin.analysis.results import TableResults
+from rollin.analysis.tables import Place, ReadingTable, grids
 from rollin.report.words import percent
+from rollin.sweeps.study import Reading
 
 
 def terminal_tables(results: TableResults) -> list[Group]:
@@ -15,7 +15,7 @@ def terminal_tables(results: TableResults) -> list[Group]:
     return [_table(grid, results) for grid in grids(results)]
 
 
-def _table(grid: Grid, results: TableResults) -> Group:
+def _table(grid: ReadingTable, results: TableResults) -> Group:
     title = f"{grid.title}: published over ours"
     if grid.published_at:
         title += f" ({percent(results.scale)} of the paper's {grid.published_at})"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from rollin.paper.cells import Reading
-from rollin.report.statistics import Summary
+from rollin.analysis.statistics import Summary
+from rollin.sweeps.study import Reading
 
 FIGURES = {
     "kappa": "κ",

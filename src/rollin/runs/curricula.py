@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from rollin.advance import EpisodeRule, ReturnThreshold, SuccessRate
-from rollin.curriculum import Curriculum
-from rollin.envs.handle import ContextEnv
+from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
+from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
 from rollin.runs.spec import RollinConfig, RunSpec

@@ -7,7 +7,6 @@ that was never interrupted (same machine, versions and threads).
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 from rollin.checks import seconds_from
@@ -20,10 +19,11 @@ from rollin.runs.checkpoint import (
     split_state,
     write_checkpoint,
 )
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import remove_temporaries
-from rollin.runs.loggers import TensorBoardLogger
+from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Config, RunSpec
-from rollin.runs.store import MetricsWriter, RunDirectory
+from rollin.runs.tensorboard import TensorBoardLogger
 
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
@@ -247,51 +247,3 @@ class Driver(ABC, Generic[Config]):
             "eta_seconds": round(left / rate, 1) if rate else None,
             **self.status(),
         }
-
-
-def make_run(spec: RunSpec[Any], directory: RunDirectory) -> Driver[Any]:
-    """The run of a spec, by its engine."""
-    if spec.config.engine == "sac":
-        from rollin.runs.sac import SACRun
-
-        return SACRun(spec, directory)
-    if spec.config.engine == "rollin":
-        from rollin.runs.rollin import RollinRun
-
-        return RollinRun(spec, directory)
-    from rollin.runs.tabular import TabularRun
-
-    return TabularRun(spec, directory)
-
-
-def run(
-    spec: RunSpec[Any],
-    out: Path,
-    command: str = "",
-    on_status: OnStatus = lambda status: None,
-    should_stop: ShouldStop = lambda: False,
-) -> bool:
-    """Run a spec in a directory, or go on with it; a finished one is left as it is."""
-    # a bad task is refused before anything is written
-    return execute(make_run(spec, RunDirectory(out)), command, on_status, should_stop)
-
-
-def execute(
-    prepared: Driver[Any],
-    command: str = "",
-    on_status: OnStatus = lambda status: None,
-    should_stop: ShouldStop = lambda: False,
-) -> bool:
-    """Run what was prepared, or go on with it, and close it."""
-    directory = prepared.directory
-    try:
-        RunDirectory.prepare(
-            directory.path, prepared.spec, prepared.fingerprint(), command, **prepared.beside()
-        )
-        with directory.lock():
-            if directory.finished:
-                prepared.tidy()  # if a kill came just before that
-                return True
-            return prepared.execute(on_status, should_stop)
-    finally:
-        prepared.close()

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rollin.curriculum import Curriculum
-from rollin.envs.handle import ContextEnv
+from rollin.curriculum.contexts import Curriculum
+from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.runs.curricula import curriculum_of, env_of
+from rollin.runs.mdps import mdp_of
 from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
-from rollin.runs.tasks import mdp_of
 
 MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
            "kappa", "window", "delta", "start", "path", "contexts", "literal")  # fmt: skip

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.envs.box import ActionBox
+from rollin.arrays import Float
+from rollin.envs.box_env import ActionBox
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
-from rollin.sac.network import Float, Layout
+from rollin.sac.network import Layout
 
 
 def good_state(state: dict[str, Any], step: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_type_hints
 
-from rollin.advance import SuccessRate
 from rollin.checks import (
     at_least,
     check_alpha,
@@ -21,11 +20,12 @@ from rollin.checks import (
     one_of,
     positive,
 )
-from rollin.curriculum import KappaReading, ThresholdArgument
+from rollin.curriculum.contexts import KappaReading, ThresholdArgument
+from rollin.curriculum.rules import SuccessRate
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.runs.older import as_it_was
-from rollin.runs.typed import typed_option
+from rollin.runs.options import typed_option
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
 

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.arrays import Float
 from rollin.deep.evaluate import Evaluation, evaluate_context
-from rollin.envs.handle import ContextEnv
+from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.policy import Policy
 from rollin.runs.checkpoint import read_checkpoint
 from rollin.runs.curricula import env_of
+from rollin.runs.directory import RunDirectory
 from rollin.runs.networks import policy_tensors
 from rollin.runs.spec import RollinConfig, RunSpec
-from rollin.runs.store import RunDirectory
-from rollin.sac.network import Float, Layout
+from rollin.sac.network import Layout
 
 
 @dataclass(frozen=True)

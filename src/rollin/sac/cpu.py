@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.arrays import Float
 from rollin.errors import RollinError
 from rollin.sac import kernels, products
 from rollin.sac.config import SACConfig
@@ -23,7 +24,7 @@ from rollin.sac.learner import (
     first_state,
 )
 from rollin.sac.memory import Memory, addresses, aligned, allocate
-from rollin.sac.network import Float, Layout
+from rollin.sac.network import Layout
 from rollin.sac.panels import pack, panels
 from rollin.sac.team import TEAM
 from rollin.streams import Streams

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.arrays import Float
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import (
@@ -21,7 +22,7 @@ from rollin.sac.learner import (
     diverged,
     first_state,
 )
-from rollin.sac.network import Float, Layout
+from rollin.sac.network import Layout
 from rollin.streams import Streams
 
 try:

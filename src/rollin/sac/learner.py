@@ -6,9 +6,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.arrays import Float
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
-from rollin.sac.network import Float, Layout
+from rollin.sac.network import Layout
 from rollin.streams import Streams
 
 LearnerName = Literal["cpu", "jax"]
@@ -27,7 +28,7 @@ class UpdateInfo:
     temperature: float
 
 
-class Learner(Protocol):
+class SACLearner(Protocol):
     """A SAC learner. All have the same state, so that one can go on with another's."""
 
     config: SACConfig
@@ -66,43 +67,6 @@ class Learner(Protocol):
     def close(self) -> None:
         """Release threads and memory; the learner cannot be used afterwards."""
         ...
-
-
-def make_learner(
-    name: LearnerName,
-    observation_size: int,
-    action_size: int,
-    config: SACConfig,
-    streams: Streams,
-) -> Learner:
-    """The learner of that name, with first parameters from the stream `init`.
-
-    >>> import numpy as np
-    >>> import rollin
-    >>> config = rollin.SACConfig(hidden=(8, 8), batch=16)
-    >>> learner = rollin.make_learner("cpu", 3, 1, config, rollin.Streams(seed=0))
-    >>> learner.act(np.zeros(3)).shape
-    (1,)
-    >>> batch = np.random.default_rng(0).random((16, 9), np.float32)
-    >>> info = learner.update(batch)
-    >>> learner.count, info.temperature
-    (1, 1.0)
-    >>> learner.close()
-    """
-    layout = Layout(observation_size, action_size, config.hidden)
-    if name == "cpu":
-        from rollin.sac.cpu import CpuLearner as Kind
-    elif name == "jax":
-        from rollin.sac.jax import JaxLearner as Kind
-    else:
-        raise RollinError(f"Unknown learner {name!r}: expected cpu or jax.")
-    try:
-        return Kind(layout, config, streams)
-    except MemoryError as error:
-        raise RollinError(
-            f"Networks of {config.hidden} with a batch of {config.batch} need more memory than "
-            "there is: choose smaller ones."
-        ) from error
 
 
 def first_state(layout: Layout, config: SACConfig, streams: Streams) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from rollin.arrays import Float
 from rollin.errors import RollinError
-from rollin.sac.network import Float
 from rollin.sac.replay import Replay, Rows
 
 ComputeReward = Callable[[Float, Float], NDArray[np.floating]]

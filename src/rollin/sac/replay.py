@@ -16,11 +16,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from rollin.arrays import Float
 from rollin.checks import at_least
 from rollin.compiling import kept
 from rollin.errors import RollinError, reason
 from rollin.sac.ages import Rows, draw_ages
-from rollin.sac.network import Float
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file

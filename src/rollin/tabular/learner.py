@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rollin.checks import at_least, check_alpha
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.mdp import Array, ContextualMDP, Task
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 from rollin.tabular.start import Start
 
 
@@ -31,13 +31,13 @@ class StepInfo:
     rollin_steps: int = 0
 
 
-class Learner(ABC):
+class TabularLearner(ABC):
     """Softmax parameters θ (S, A) and a way to improve them on the current task.
 
     learning_rate: η of the first step on a task.
     """
 
-    task: Task
+    task: TabularTask
     start: Start
     learning_rate: float
 
@@ -63,7 +63,7 @@ class Learner(ABC):
         """log min_{s,a} π_θ(a|s), which Lemma C.2 bounds along a run."""
         return float(self.log_pi.min())
 
-    def begin(self, task: Task, start: Start) -> None:
+    def begin(self, task: TabularTask, start: Start) -> None:
         """Go on from the current θ on another task or start distribution."""
         self.task, self.start = task, start
 

@@ -1,7 +1,7 @@
 """Contextual MDPs (Section 3 of the paper): (Ω, S, A, P, r_ω, γ, ρ) as arrays.
 
 Only the reward depends on the context. `ContextualMDP` checks all of its input once, so that
-everything below may rely on it; `Task` is the MDP of one context.
+everything below may rely on it; `TabularTask` is the MDP of one context.
 """
 
 import hashlib
@@ -142,11 +142,11 @@ class ContextualMDP:
         """Whether `transitions` is a next-state table."""
         return self.transitions.ndim == 2
 
-    def task(self, k: int) -> "Task":
+    def task(self, k: int) -> "TabularTask":
         """The MDP of context ω_k."""
         if not 0 <= k <= self.K:
             raise RollinError(f"context k must lie in 0 … {self.K}, got {k}.")
-        return Task(self, k)
+        return TabularTask(self, k)
 
     def expected_next(self, values: Array) -> Array:
         """E_{s' ~ P(·|s,a)} values(s'): (S,) → (S, A)."""
@@ -239,7 +239,7 @@ def _checked_transitions(transitions: NDArray[Any], S: int, A: int) -> NDArray[A
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TabularTask:
     """The MDP ℳ_ω of one context: the shared dynamics with r_ω."""
 
     mdp: ContextualMDP

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError
 from rollin.tabular import kernels, soft
-from rollin.tabular.learner import Learner, StepInfo
-from rollin.tabular.mdp import Array, ContextualMDP, Task
+from rollin.tabular.learner import StepInfo, TabularLearner
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
+from rollin.tabular.packing import Dynamics, Seed, Stream
 from rollin.tabular.start import Start, StartSampler
-from rollin.tabular.tables import Dynamics, Seed, Stream
 
 
-class ExactPG(Learner):
+class ExactPG(TabularLearner):
     """Algorithm 3: θ ← θ + η ∂V^{π_θ}(μ)/∂θ with the exact gradient.
 
     >>> import rollin
@@ -55,7 +55,7 @@ class ExactPG(Learner):
         return StepInfo(self.success())
 
 
-class NaturalPG(Learner):
+class NaturalPG(TabularLearner):
     """θ ← θ + η F⁺ ∂V/∂θ, which for a softmax is θ ← θ + η A^π / (1-γ) (soft advantage).
 
     η = (1-γ)/α is soft policy iteration; smaller steps converge linearly (Cen et al. 2022).
@@ -116,7 +116,7 @@ def two_phase_schedule(T1: int, B1: int, B2: int, eta: float, t0: float) -> Sche
     return lambda t: (B1, eta) if t <= T1 else (B2, 1.0 / (t - T1 + t0))
 
 
-class RandomHorizonSPG(Learner):
+class RandomHorizonSPG(TabularLearner):
     """Algorithms 4 – 7: an unbiased stochastic gradient from SamSA and EstEntQ.
 
     schedule: t ↦ (B, η_t), counted anew on each context.
@@ -150,7 +150,7 @@ class RandomHorizonSPG(Learner):
         self.dynamics = Dynamics.of(mdp)
         self.t = 0
 
-    def begin(self, task: Task, start: Start) -> None:
+    def begin(self, task: TabularTask, start: Start) -> None:
         """A new run of SPG: t starts from 0."""
         super().begin(task, start)
         self.starts = StartSampler(self.dynamics, start)
@@ -203,7 +203,7 @@ class RandomHorizonSPG(Learner):
         self.stream.set_state({"words": state["stream"]})
 
 
-class BatchSPG(Learner):
+class BatchSPG(TabularLearner):
     """The experiment's stochastic gradient (Appendix F.3) with Adam.
 
     (1/BT) Σ_b Σ_t ∇ log π(a_t|s_t) R_t, where R_t = Σ_{t'≥t} γ^{t'-t} (r - α log π)_{t'}.
@@ -256,7 +256,7 @@ class BatchSPG(Learner):
         active = np.zeros(shape[0], np.bool_)
         self._adam = (np.zeros_like(self.theta), self.m, self.v, to_go, active)
 
-    def begin(self, task: Task, start: Start) -> None:
+    def begin(self, task: TabularTask, start: Start) -> None:
         """Set the tables of the new task; θ stays, Adam's moments stay only if asked to."""
         super().begin(task, start)
         if self.reset_adam:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rollin.tabular import soft
-from rollin.tabular.complexity import largest_ratio
+from rollin.tabular.constants import largest_ratio
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.soft import SoftOptimum

@@ -14,7 +14,7 @@ from scipy.special import logsumexp as scipy_logsumexp
 
 from rollin.checks import at_least, check_alpha
 from rollin.errors import RollinError
-from rollin.tabular.mdp import Array, ContextualMDP, Task
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 
 MAX_NEWTON_STEPS = 100
 SERIES_BELOW = 0.5  # |x| for which e^x - 1 - x is summed as a series
@@ -48,13 +48,13 @@ class SoftOptimum:
         return 2 / alpha * (self.error + rounding)
 
 
-def soft_backup(task: Task, alpha: float, q: Array) -> Array:
+def soft_backup(task: TabularTask, alpha: float, q: Array) -> Array:
     """𝒯Q = r + γ α E_{s'} log Σ_a' exp(Q(s',a')/α) (Lemma C.1), a γ-contraction."""
     v = alpha * logsumexp(q / alpha)
     return task.r + task.mdp.gamma * task.mdp.expected_next(v)
 
 
-def soft_value_iteration(task: Task, alpha: float, tolerance: float = 1e-10) -> SoftOptimum:
+def soft_value_iteration(task: TabularTask, alpha: float, tolerance: float = 1e-10) -> SoftOptimum:
     """Q* to within `tolerance` in the maximum norm.
 
     ‖Q - Q*‖ ≤ γ/(1-γ) ‖𝒯Q' - Q'‖ certifies the result. Plain iteration needs 1/(1-γ) sweeps per
@@ -66,7 +66,7 @@ def soft_value_iteration(task: Task, alpha: float, tolerance: float = 1e-10) -> 
         return _iterate(task, alpha, tolerance)
 
 
-def _iterate(task: Task, alpha: float, tolerance: float) -> SoftOptimum:
+def _iterate(task: TabularTask, alpha: float, tolerance: float) -> SoftOptimum:
     gamma = task.mdp.gamma
     q = soft_backup(task, alpha, task.r)
     iterations = 0
@@ -99,7 +99,7 @@ def _iterate(task: Task, alpha: float, tolerance: float) -> SoftOptimum:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Values:
     """V^π (S,) and Q^π (S, A) of a policy."""
 
     v: Array
@@ -107,8 +107,8 @@ class Evaluation:
 
 
 def evaluate(
-    task: Task, log_pi: Array, alpha: float = 0.0, horizon: int | None = None
-) -> Evaluation:
+    task: TabularTask, log_pi: Array, alpha: float = 0.0, horizon: int | None = None
+) -> Values:
     """V^π and Q^π, with entropy if α > 0; over `horizon` steps, or for ever if it is None."""
     mdp, gamma = task.mdp, task.mdp.gamma
     pi = np.exp(log_pi)
@@ -116,14 +116,12 @@ def evaluate(
     kernel = mdp.policy_kernel(pi)
     if horizon is None:
         v = np.linalg.solve(np.eye(mdp.n_states) - gamma * kernel, immediate)
-        return Evaluation(v, task.r + gamma * mdp.expected_next(v))
+        return Values(v, task.r + gamma * mdp.expected_next(v))
     at_least(1, "horizon", horizon)
     later = np.zeros(mdp.n_states)
     for _ in range(horizon - 1):
         later = immediate + gamma * (kernel @ later)
-    return Evaluation(
-        immediate + gamma * (kernel @ later), task.r + gamma * mdp.expected_next(later)
-    )
+    return Values(immediate + gamma * (kernel @ later), task.r + gamma * mdp.expected_next(later))
 
 
 def expected_sum(
@@ -177,7 +175,7 @@ def log_visitation(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Array:
             return log_d
 
 
-def policy_gradient(task: Task, log_pi: Array, alpha: float, mu: Array) -> Array:
+def policy_gradient(task: TabularTask, log_pi: Array, alpha: float, mu: Array) -> Array:
     """∂V^π(μ)/∂θ(s,a) = d_μ^π(s) π(a|s) A^π(s,a) / (1-γ) for softmax parameters: (S, A)."""
     value = evaluate(task, log_pi, alpha)
     advantage = value.q - alpha * log_pi - value.v[:, None]
@@ -185,7 +183,9 @@ def policy_gradient(task: Task, log_pi: Array, alpha: float, mu: Array) -> Array
     return d[:, None] * np.exp(log_pi) * advantage / (1 - task.mdp.gamma)
 
 
-def batch_gradient(task: Task, log_pi: Array, alpha: float, mu: Array, horizon: int) -> Array:
+def batch_gradient(
+    task: TabularTask, log_pi: Array, alpha: float, mu: Array, horizon: int
+) -> Array:
     """What the experiment's batch gradient (Appendix F.3) tends to as B → ∞: (S, A).
 
     (1/T) Σ_t Σ_s P(s_t = s) π(a|s) [Q_{T-t}(s,a) - α log π(a|s) - V_{T-t}(s)], where Q_n, V_n look
@@ -213,7 +213,7 @@ def batch_gradient(task: Task, log_pi: Array, alpha: float, mu: Array, horizon: 
     return pi * (visits[:, None] * r_entropy + gamma * expected - now[:, None]) / horizon
 
 
-def success_probability(task: Task, log_pi: Array, mu: Array, horizon: int) -> float:
+def success_probability(task: TabularTask, log_pi: Array, mu: Array, horizon: int) -> float:
     """P(some pair of `task.success` is used within `horizon` steps | s_0 ~ μ)."""
     pi = np.exp(log_pi)
     miss = pi * ~task.success
@@ -251,7 +251,7 @@ def gap_floor(mdp: ContextualMDP, alpha: float, log_pi_error: float) -> float:
 
 
 def sub_optimality(
-    task: Task, log_pi: Array, alpha: float, mu: Array, optimum: SoftOptimum
+    task: TabularTask, log_pi: Array, alpha: float, mu: Array, optimum: SoftOptimum
 ) -> float:
     """V*(μ) - V^π(μ) = α/(1-γ) Σ_s d_μ^π(s) KL(π(·|s) ‖ π*(·|s)) (Lemma B.3).
 

@@ -5,14 +5,14 @@ from itertools import islice
 
 from threadpoolctl import threadpool_limits
 
-from rollin.advance import SuccessRate
 from rollin.checks import at_least
-from rollin.curriculum import Progress
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import SuccessRate
 from rollin.tabular import soft
-from rollin.tabular.learner import Learner
+from rollin.tabular.learner import TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import BatchSPG
-from rollin.tabular.rollin import RollinState, rollin
+from rollin.tabular.provable import TabularState, rollin
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def solve(
     steps: int = 50_000,
     seed: int = 0,
     threshold: float = 0.5,
-    learner: Learner | None = None,
+    learner: TabularLearner | None = None,
 ) -> Solution:
     """Walk the curriculum of `mdp` for some gradient steps.
 
@@ -56,7 +56,7 @@ def solve(
     """
     at_least(1, "steps", steps)
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
-    state = RollinState.initial(mdp)
+    state = TabularState.initial(mdp)
     with threadpool_limits(1):  # many small solves, which threads only slow down
         for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
             pass

@@ -9,8 +9,8 @@ from rollin.checks import check_beta
 from rollin.tabular import kernels
 from rollin.tabular.kernels import STREAMS, U32
 from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.packing import Dynamics, Stream, alias_table
 from rollin.tabular.soft import log_visitation, visitation
-from rollin.tabular.tables import Dynamics, Stream, alias_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from rollin.checks import check_alpha
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.complexity import (
+from rollin.tabular.constants import (
     Constants,
     SmallestProbability,
     Tolerances,

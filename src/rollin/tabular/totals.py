@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rollin.tabular import soft
-from rollin.tabular.complexity import Constants
+from rollin.tabular.constants import Constants
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import Array, ContextualMDP
 

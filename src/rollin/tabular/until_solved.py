@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollin.advance import SuccessRate
 from rollin.checks import at_least, check_alpha, check_beta, positive
+from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.complexity import largest_ratio
+from rollin.tabular.constants import largest_ratio
 from rollin.tabular.elimination import (
     I64,
     Elimination,
@@ -24,10 +24,10 @@ from rollin.tabular.elimination import (
     success_from,
     visitation_of,
 )
-from rollin.tabular.learner import Learner, StepInfo
+from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
-from rollin.tabular.rollin import rollin
+from rollin.tabular.provable import rollin
 from rollin.tabular.start import Start, roll_in
 
 THRESHOLD = 0.5  # of the success probability, as in the paper's four rooms
@@ -189,7 +189,7 @@ def walk_sampled(
 
 def walk_with(
     mdp: ContextualMDP,
-    learner: Learner,
+    learner: TabularLearner,
     cap: int,
     *,
     goal: Goal,
@@ -205,7 +205,7 @@ def walk_with(
     structure = Elimination.of(mdp).arrays
     rule = SuccessRate(goal.threshold)
 
-    def exact_success(learner: Learner, info: StepInfo) -> float:
+    def exact_success(learner: TabularLearner, info: StepInfo) -> float:
         hits = learner.task.success
         return success_from(learner.theta, hits, goal.start, goal.horizon, structure)
 

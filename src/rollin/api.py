@@ -1,0 +1,213 @@
+"""`rollin.train`: ROLLIN on an environment of yours, in one call; `prepare` for a loop of your own.
+
+```
+trained = rollin.train(make_env, curriculum, beta=0.1, steps=100_000)
+action = trained.policy.act(observation, context)
+```
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.progress import Advance
+from rollin.deep.practical import RollinStep, train_rollin
+from rollin.deep.state import DeepState
+from rollin.envs.box_env import Env
+from rollin.envs.check import check_env
+from rollin.envs.context_env import ContextEnv
+from rollin.envs.registry import TASKS, call_factory, make_contextual, parse_env_options
+from rollin.errors import RollinError
+from rollin.policy import Policy
+from rollin.runs.curricula import curriculum_of
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.rollin import RollinRun, trained_policy
+from rollin.runs.execute import execute
+from rollin.runs.rows import read_metrics
+from rollin.runs.spec import RollinConfig, RunSpec, replay_rows, rollin_config
+
+DIRECTORY_OPTIONS = {"keep_replay", "log_every", "eval_episodes", "last"}
+
+Source = Env | Callable[[], Env] | str
+"""An env, a function that makes one, or the name of a task."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training gave: the policy, how far it came, and the way there."""
+
+    policy: Policy
+    kappa: float
+    k: int
+    K: int
+    advances: list[Advance]
+    completed: Advance | None
+    returns: list[float] = field(repr=False)
+    """Returns of all episodes, each under the context that was learned at the time."""
+    finished: bool = True
+    """Whether all steps were done; False if `should_stop` ended it before."""
+
+
+def train(
+    env: Source,
+    curriculum: Curriculum | None = None,
+    *,
+    beta: float = 0.1,
+    steps: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    on_event: Callable[[RollinStep], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    **options: Any,
+) -> Trained:
+    """Learn a curriculum with ROLLIN (β > 0) or its baseline (β = 0).
+
+    env: a contextual env, a function that makes one, or a task's name. curriculum: the env's own if
+    not given. out: a run directory with metrics, checkpoints and result, in which the same call
+    goes on after an interruption; the env must then be a function or a name, because evaluations
+    need one of their own. on_event: called after every step (without `out`). options: every option
+    of `rollin train`, by its name: method, hidden, gamma, relabel, …
+
+    >>> import rollin
+    >>> few = {"warmup": 200, "hidden": (8, 8), "batch": 16}
+    >>> trained = rollin.train("point-umaze", beta=0.1, steps=400, seed=0, **few)
+    >>> trained.k, trained.K, len(trained.returns)
+    (0, 12, 2)
+    """
+    options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
+    if out is None:
+        _refuse_directory_options(options)
+    config = _config(env, options)
+    if out is not None:
+        if on_event is not None:
+            raise RollinError("on_event belongs to training without `out`, which writes metrics.")
+        return _train_in_directory(env, curriculum, config, Path(out), should_stop)
+    state = _prepare(env, curriculum, config)
+    returns: list[float] = []
+    try:
+        for event in train_rollin(state):
+            if event.episode is not None:
+                returns.append(event.episode.total)
+            if on_event is not None:
+                on_event(event)
+            if event.step == config.steps or (event.episode_end and should_stop()):
+                break
+        return _trained(state, returns, finished=state.step == config.steps)
+    finally:
+        state.close()
+        if not isinstance(env, gymnasium.Env):
+            state.env.close()
+
+
+def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> DeepState:
+    """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`.
+
+    >>> import rollin
+    >>> state = rollin.prepare("point-umaze", beta=0.1, seed=0, hidden=(8, 8), batch=16)
+    >>> state.progress.k, state.progress.K, len(state.D)
+    (0, 12, 0)
+    >>> state.close()
+    """
+    _refuse_directory_options(options)
+    return _prepare(env, curriculum, _config(env, options))
+
+
+def _refuse_directory_options(options: dict[str, Any]) -> None:
+    if unused := DIRECTORY_OPTIONS & options.keys():
+        raise RollinError(f"{', '.join(sorted(unused))}: only with `out`, a run directory.")
+
+
+def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
+    defaults = TASKS[env].defaults if isinstance(env, str) and env in TASKS else {}
+    return rollin_config(**{**defaults, **options})
+
+
+def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> DeepState:
+    handle = _make(env, config)
+    try:
+        walked = curriculum_of(handle, config, curriculum)
+        check_env(handle, walked, deterministic=False)
+        return DeepState.begin(
+            handle,
+            walked,
+            config.algorithm,
+            config.sac,
+            seed=config.seed,
+            capacity=replay_rows(config),
+            learner=config.learner,
+        )
+    except BaseException:
+        if not isinstance(env, gymnasium.Env):
+            handle.close()
+        raise
+
+
+def _make(env: Source, config: RollinConfig) -> ContextEnv:
+    if isinstance(env, str):
+        return make_contextual(env, config.env_options, horizon=config.horizon)
+    if not isinstance(env, gymnasium.Env):
+        arguments = parse_env_options(config.env_options)
+        return call_factory(env, _name(env), arguments, config.horizon)
+    if config.env_options:
+        raise RollinError("env_options belong to a function or a task's name, not to an env.")
+    limit = config.horizon
+    return ContextEnv(env if limit is None else gymnasium.wrappers.TimeLimit(env, limit))
+
+
+def _train_in_directory(
+    env: Source,
+    curriculum: Curriculum | None,
+    config: RollinConfig,
+    out: Path,
+    should_stop: Callable[[], bool],
+) -> Trained:
+    if isinstance(env, gymnasium.Env):
+        raise RollinError(
+            "With `out`, env must be a function that makes the environment, or a task's name: "
+            "evaluations in between need an environment of their own."
+        )
+    name = env if isinstance(env, str) else _name(env)
+    spec, directory = RunSpec(name, config), RunDirectory(out)
+    run = RollinRun(spec, directory, partial(_make, env, config), curriculum)
+    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
+    returns = read_metrics(out / "episodes.csv")["return"]
+    if not finished:
+        return _trained(run.state, returns, finished=False)
+    result = run.directory.result()
+    return Trained(
+        Policy.load(out),
+        result["kappa"],
+        result["k"],
+        result["K"],
+        [Advance(**advance) for advance in result["advances"]],
+        Advance(**result["completed"]) if result["completed"] else None,
+        returns,
+    )
+
+
+def _name(make: Callable[[], Env]) -> str:
+    """module:factory if `rollin resume` can find it again by that; else its bare name."""
+    name = getattr(make, "__name__", type(make).__name__)
+    module = getattr(make, "__module__", None) or "__main__"
+    found = getattr(sys.modules.get(module), name, None)
+    return f"{module}:{name}" if found is make and module != "__main__" else name
+
+
+def _trained(state: DeepState, returns: list[float], *, finished: bool) -> Trained:
+    progress = state.progress
+    return Trained(
+        Policy.of(trained_policy(state)),
+        progress.kappa,
+        progress.k,
+        progress.K,
+        list(progress.advances),
+        progress.completed,
+        returns,
+        finished,
+    )

@@ -1,0 +1,6 @@
+"""Names of array types that many modules share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float32]

@@ -1,0 +1,74 @@
+"""Running a sweep from the command line: progress, Ctrl-C, what to say at the end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from rollin.cli.arguments import stop_on_signal
+from rollin.cli.dashboard import SweepProgress, live
+from rollin.errors import RollinError
+from rollin.sweeps.jobs import Executor, Job
+from rollin.sweeps.queue import RETRIES, run_jobs
+from rollin.sweeps.sweep import Backlog, Sweep
+
+
+@dataclass(frozen=True)
+class SweepEnd:
+    """How a sweep ended: whether all that could be done is done, and what could not."""
+
+    complete: bool
+    finished: int
+    problem: str | None
+
+    def check(self) -> None:
+        """Raise what went wrong, once all else is done."""
+        if self.problem is not None:
+            raise RollinError(self.problem)
+
+
+def run_sweep(
+    sweep: Sweep,
+    make_executor: Callable[[], Executor],
+    command: str,
+    console: Console,
+    *,
+    retries: int = RETRIES,
+) -> SweepEnd:
+    """Run the jobs that are not finished."""
+    executor = make_executor()  # first: a cluster that does not answer leaves nothing behind
+    plan = sweep.plan(command)
+    for job, why in plan.broken:
+        console.print(f"Passed over {job.name}: {why}", style="yellow", soft_wrap=True)
+    total = len(sweep.jobs) - len(plan.broken)
+    title = f"{sweep.table} in {sweep.out}"
+    progress = SweepProgress(total, len(plan.done), console, title)
+    with stop_on_signal() as should_stop, live(progress):
+        failed = run_jobs(
+            plan.todo, executor, retries=retries, on_event=progress.take, should_stop=should_stop
+        )
+    complete = progress.done + len(failed) == total
+    if not complete:
+        console.print(
+            f"Stopped at {progress.done} of {total} runs. Go on with: {command}", soft_wrap=True
+        )
+    return SweepEnd(complete, progress.done, _problem(sweep, plan, failed, progress, retries))
+
+
+def _problem(
+    sweep: Sweep, plan: Backlog, failed: list[Job], progress: SweepProgress, retries: int
+) -> str | None:
+    parts: list[str] = []
+    if failed:
+        name = failed[0].name
+        parts.append(
+            f"{len(failed)} of {len(sweep.jobs)} runs failed after {retries} more attempts, the "
+            f"first being {name} ({progress.overview.failed[name].rstrip('.')}); the same command "
+            "tries them again."
+        )
+    if plan.broken:
+        job, why = plan.broken[0]
+        parts.append(
+            f"Run directories that were passed over: {len(plan.broken)}, the first {job.out}: {why}"
+        )
+    return " ".join(parts) or None

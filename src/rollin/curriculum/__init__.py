@@ -1,0 +1,1 @@
+"""Curricula: contexts in order, when one is mastered, where a run stands."""

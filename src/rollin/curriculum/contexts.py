@@ -1,0 +1,250 @@
+"""A curriculum: contexts ω_0 … ω_K walked in order, with the progress κ = k / K.
+
+Both engines walk it. `Progress` says where a run stands and keeps the reason of every advance.
+`Curriculum` is the deep engine's: contexts as real vectors, made from a path or a list, with a rule
+of `rollin.curriculum.rules` that says when to go on.
+
+The paper calls three things κ: how far a run has come, the position of a context on its path, and
+what the threshold R(κ) is a function of. Here κ is the first, k / K, which is where the published
+tables lie (docs/results/paper-numbers.md). `positions` are the second, and `threshold_at` says what
+R takes.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rollin.checks import at_least, one_of
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, Window, as_rule
+from rollin.errors import RollinError
+
+MOST = 100_000  # contexts of a curriculum
+
+Path = Callable[[float], ArrayLike]
+"""From a position in [0, 1] to the context there, ω(position)."""
+Start = float | Literal["delta"]
+"""Position of the first context; delta: one step Δ along the path."""
+KappaReading = Literal["index", "position"]
+"""κ of context k: k / K, or its position on the path."""
+ThresholdArgument = Literal["kappa", "position"]
+"""What R is a function of on context k: k / K, or its position on the path."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curriculum:
+    """Contexts ω_0 … ω_K as real vectors, and when to go from one to the next.
+
+    contexts: (K + 1, C); positions: (K + 1,) of them on their path, rising to 1; episodes: length
+    of the window that the rule looks at; path: ω(position), if the contexts lie on one, with the
+    step delta from start; kappa, threshold_at: two readings of the paper's κ, see above.
+
+    >>> import rollin
+    >>> path = rollin.Curriculum.along([[0, 0], [8, 0], [8, 8]], delta=0.25, rule=80.0)
+    >>> path.kappas
+    (0.0, 0.25, 0.5, 0.75, 1.0)
+    >>> path.contexts[3].tolist()
+    [8.0, 4.0]
+    >>> later = path.changed(start="delta")  # without the context at the very beginning
+    >>> later.positions, later.kappas[1]
+    ((0.25, 0.5, 0.75, 1.0), 0.3333333333333333)
+    >>> speeds = rollin.Curriculum.listed([[0.5], [1], [2]], rule=rollin.SuccessRate(0.8))
+    >>> speeds.threshold(0)
+    0.8
+    """
+
+    contexts: NDArray[np.float64]
+    positions: tuple[float, ...]
+    rule: EpisodeRule
+    episodes: int = 10
+    path: Path | None = None
+    delta: float | None = None
+    start: Start = 0.0
+    kappa: KappaReading = "index"
+    threshold_at: ThresholdArgument = "kappa"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.episodes, int):
+            raise RollinError(f"episodes must be a whole number, got {self.episodes!r}.")
+        at_least(1, "episodes", self.episodes)
+        one_of("kappa", self.kappa, get_args(KappaReading))
+        one_of("threshold_at", self.threshold_at, get_args(ThresholdArgument))
+        if len(self.contexts) != len(self.positions):
+            raise RollinError(
+                f"Every context needs its position, got {len(self.contexts)} contexts and "
+                f"{len(self.positions)}: Curriculum.listed and Curriculum.along give them."
+            )
+        if len(self.contexts) < 2:
+            raise RollinError(
+                f"A curriculum needs at least two contexts, got {len(self.contexts)}: add an "
+                "easier one, or choose a smaller step."
+            )
+        if not np.isfinite(self.contexts).all():
+            raise RollinError("The contexts of a curriculum must be finite numbers.")
+        if not hasattr(self.rule, "threshold_at"):
+            raise RollinError(
+                f"The rule must be a ReturnThreshold or a SuccessRate, got {self.rule!r}: "
+                "Curriculum.listed and Curriculum.along take a number, too."
+            )
+        for k in range(self.K + 1):
+            if not math.isfinite(self.threshold(k)):
+                raise RollinError(
+                    f"The threshold must be a finite number on every context, got "
+                    f"{self.threshold(k)} at {self._argument(k):g}."
+                )
+
+    @classmethod
+    def listed(cls, contexts: ArrayLike, rule: Rule, *, episodes: int = 10) -> "Curriculum":
+        """These contexts one by one; a number as rule is the return threshold R."""
+        array = _vectors(contexts, "Contexts")
+        steps = max(len(array) - 1, 1)
+        positions = tuple(k / steps for k in range(len(array)))
+        return cls(array, positions, as_rule(rule), episodes)
+
+    @classmethod
+    def along(
+        cls,
+        path: ArrayLike | Path,
+        delta: float,
+        rule: Rule,
+        *,
+        start: Start = 0.0,
+        episodes: int = 10,
+        kappa: KappaReading = "index",
+        threshold_at: ThresholdArgument = "kappa",
+    ) -> "Curriculum":
+        """Contexts ω(start), ω(start + Δ), …, ω(1); the last step is shorter if Δ does not fit.
+
+        path: a function of the position, or the corners of a polyline, walked at constant speed.
+        """
+        function: Path = path if callable(path) else polyline(path)
+        if not (isinstance(delta, Real) and 0 < delta <= 1):
+            raise RollinError(f"The step Δ must lie in (0, 1], got {delta}.")
+        if start == "delta" and delta == 1:
+            raise RollinError("A step Δ of 1 leaves one context, the last: choose a smaller one.")
+        first = delta if start == "delta" else start
+        if not (isinstance(first, Real) and 0 <= first < 1):
+            raise RollinError(f"A curriculum must start at a position in [0, 1), got {first}.")
+        count = math.floor((1 - first) / delta + 1e-9)
+        if count > MOST:
+            raise RollinError(
+                f"A step Δ of {delta:g} gives {count:,} contexts: choose one of at least "
+                f"{(1 - first) / MOST:g}."
+            )
+        positions = [first + delta * i for i in range(count + 1)]
+        if positions[-1] > 1 - 1e-9:
+            positions[-1] = 1.0
+        else:
+            positions.append(1.0)
+        contexts = _vectors([np.ravel(function(position)) for position in positions], "Contexts")
+        rounded = tuple(round(position, 12) for position in positions)  # 0.3, not 0.1 + 2 · 0.1
+        return cls(
+            contexts, rounded, as_rule(rule), episodes, function, delta, start, kappa, threshold_at
+        )
+
+    @property
+    def K(self) -> int:
+        """Number of switches; the last context is ω_K."""
+        return len(self.contexts) - 1
+
+    @property
+    def kappas(self) -> tuple[float, ...]:
+        """κ of every context, the progress of a run that stands there."""
+        if self.kappa == "position":
+            return self.positions
+        return tuple(k / self.K for k in range(self.K + 1))
+
+    def progress(self, *, scratch: bool = False) -> Progress:
+        """The beginning: context 0, or the last one if learned from scratch."""
+        return Progress(self.K, self.K if scratch else 0, kappas=self.kappas)
+
+    def threshold(self, k: int) -> float:
+        """What the window's mean must exceed on context k."""
+        return self.rule.threshold_at(self._argument(k))
+
+    def _argument(self, k: int) -> float:
+        """What R is a function of, on context k."""
+        return self.positions[k] if self.threshold_at == "position" else k / self.K
+
+    def mastered(self, k: int, window: Window) -> str | None:
+        """Why context k is mastered, in words, or None."""
+        threshold = self.threshold(k)
+        if not (window.full and window.mean > threshold):
+            return None
+        what = "success rate" if isinstance(self.rule, SuccessRate) else "mean return"
+        return f"{what} {window.mean:.6g} of the last {window.size} episodes > {threshold:g}"
+
+    def changed(
+        self,
+        *,
+        delta: float | None = None,
+        start: Start | None = None,
+        rule: EpisodeRule | None = None,
+        episodes: int | None = None,
+        kappa: KappaReading | None = None,
+        threshold_at: ThresholdArgument | None = None,
+    ) -> "Curriculum":
+        """The same path with another step, start, rule, window or reading of κ."""
+        made = replace(
+            self,
+            rule=rule or self.rule,
+            episodes=episodes or self.episodes,
+            kappa=kappa or self.kappa,
+            threshold_at=threshold_at or self.threshold_at,
+        )
+        if delta is None and start is None:
+            return made
+        if made.path is None or made.delta is None:
+            raise RollinError(
+                "This curriculum is a list of contexts without a path between them: --delta and "
+                "--start belong to a curriculum that was made with Curriculum.along."
+            )
+        return Curriculum.along(
+            made.path,
+            made.delta if delta is None else delta,
+            made.rule,
+            start=made.start if start is None else start,
+            episodes=made.episodes,
+            kappa=made.kappa,
+            threshold_at=made.threshold_at,
+        )
+
+
+def polyline(corners: ArrayLike) -> Path:
+    """ω(position) that walks the corners (N, C) in a straight line each, at constant speed."""
+    points = _vectors(corners, "Corners of a path")
+    if len(points) < 2:
+        raise RollinError(f"A path needs at least two corners, got {len(points)}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not (np.isfinite(points).all() and 0 < lengths.sum() < math.inf):
+        raise RollinError("A path needs finite corners that are not all the same point.")
+    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
+
+    low, high = points.min(0), points.max(0)
+    digits = 12 - math.ceil(math.log10((high - low).max()))  # 5/12 of 24 m are 10 m, not 10 + 2e-15
+
+    def walk(position: float) -> NDArray[np.float64]:
+        place = np.array([np.interp(position, at, column) for column in points.T])
+        return np.minimum(np.maximum(np.round(place, digits), low), high)
+
+    return walk
+
+
+def _vectors(values: Any, what: str) -> NDArray[np.float64]:
+    """Vectors of one length as an array (N, C)."""
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise RollinError(f"{what} must be real vectors of one length each: {error}.") from error
+    array = array.reshape(-1, 1) if array.ndim == 1 else array
+    if array.ndim != 2 or array.size == 0:
+        raise RollinError(
+            f"{what} must be real vectors, an array of shape (N, C), got shape {array.shape}."
+        )
+    return array

@@ -1,0 +1,190 @@
+"""ROLLIN in practice: the appendix's detailed pseudocode over two SAC agents, line by line.
+
+The loop yields after every environment step and knows nothing of files or screens; whoever consumes
+it decides when to stop, what to log and when to write a checkpoint (at the end of an episode). An
+episode begins with a seed from the stream `env`, so that a run restored at the end of one goes on
+exactly as it would have.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import add
+from typing import Literal
+
+import numpy as np
+
+from rollin.deep.go_explore import GoExplore
+from rollin.deep.state import DeepState
+from rollin.envs.context_env import ContextStep
+from rollin.errors import RollinError
+from rollin.sac.learner import SACLearner, UpdateInfo
+from rollin.sac.relabel import relabel
+from rollin.sac.replay import Replay
+from rollin.sac.selection import Selection
+
+Actor = Literal["main", "rollin", "exp"]
+"""Who acted: π_main(·|ω_k), π_main(·|ω_{k-1}) while rolling in, or π_exp(·|ω_k)."""
+
+
+@dataclass(slots=True)
+class Episode:
+    """A finished episode; `rollin_steps` is 0 without roll-in, `measured` sums over its steps."""
+
+    number: int
+    k: int
+    rollin: bool = False
+    rollin_steps: int = 0
+    length: int = 0
+    total: float = 0.0
+    success: bool = False
+    measured: tuple[float, ...] = ()
+
+    def count(self, seen: ContextStep, actor: Actor) -> None:
+        """Take a step."""
+        self.length += 1
+        self.total += seen.reward
+        self.rollin_steps += actor == "rollin"
+        self.measured = tuple(map(add, self.measured, seen.measured))
+
+
+@dataclass(slots=True)
+class RollinStep:
+    """One environment step: who acted under which context, what was updated, what ended.
+
+    mastered: why the context is mastered, at the end of the episode that showed it.
+    """
+
+    step: int
+    k: int
+    actor: Actor
+    reward: float
+    main: UpdateInfo | None
+    exp: UpdateInfo | None
+    episode: Episode | None
+    mastered: str | None
+
+    @property
+    def episode_end(self) -> bool:
+        """Whether this was the last step of an episode."""
+        return self.episode is not None
+
+
+def train_rollin(state: DeepState) -> Iterator[RollinStep]:
+    """The detailed pseudocode, for ever; the numbers at the right are its lines.
+
+    >>> import rollin
+    >>> state = rollin.prepare("point-umaze", warmup=100, hidden=(8, 8), batch=16)
+    >>> for event in rollin.train_rollin(state):
+    ...     if event.episode_end:
+    ...         break
+    >>> event.step, event.k, event.actor, event.episode.length
+    (200, 0, 'main', 200)
+    >>> state.close()
+    """
+    env, curriculum, options = state.env, state.curriculum, state.options
+    main, exp, D, D_exp = state.main, state.exp, state.D, state.D_exp
+    progress, streams = state.progress, state.streams
+    beta, stop = options.rolls_in, options.stop_probability(main.config.gamma)
+    contexts = curriculum.contexts.astype(np.float32)
+    learn, short = Updates(state), options.updates == "short"
+    go_explore = GoExplore(options.go_explore, env, streams)
+    while True:  # 3: for each environment step, one episode after the other
+        k = progress.k
+        omega, previous = contexts[k], contexts[max(k - 1, 0)]
+        episode = Episode(state.episode + 1, k, measured=(0.0,) * len(env.measures))
+        with _naming(episode, state.step + 1):
+            seed = int(streams["env"].integers(2**31))
+            s, outcome = env.reset(curriculum.contexts[k], seed)  # 9
+        episode.rollin = k > 0 and beta > 0 and streams["rollin"].random() < beta  # 10 – 14
+        go_explore.begin(previous if k > 0 and options.method != "scratch" else None)
+        stopped = over = False
+        while not over:
+            step = state.step + 1
+            if not episode.rollin:
+                actor, agent, context = "main", main, omega  # 24
+            elif stopped:
+                actor, agent, context = "exp", exp, omega  # 18
+            else:
+                actor, agent, context = "rollin", main, previous  # 20
+                stopped = streams["rollin"].random() < stop  # 21
+            with _naming(episode, step):
+                if step <= options.warmup:
+                    a = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
+                else:
+                    a = agent.act(np.concatenate((s, context)))
+                a = go_explore(a, outcome)
+                seen = env.step(a)  # 26
+                ends = {"terminated": seen.terminated, "truncated": seen.truncated}
+                after, outcome = seen.observation, seen.outcome
+                D.append(s, a, seen.reward, after, context=omega, outcome=outcome, **ends)  # 27
+                info = exp_info = None
+                if step > options.warmup and (short or not episode.rollin):  # 28
+                    info = learn(main, D)  # 29
+                if actor == "exp":  # 31
+                    D_exp.take_newest()  # 32
+                if step > options.warmup and (short or actor == "exp"):
+                    exp_info = learn(exp, D_exp, options.exp_fill)  # 33
+                episode.count(seen, actor)
+                episode.success = episode.success or env.is_success(outcome, omega)
+            s, state.step = after, step  # 35
+            over = seen.terminated or seen.truncated
+            mastered = finish_episode(state, episode) if over else None  # 4 – 8 of the next step
+            done = episode if over else None
+            yield RollinStep(step, k, actor, seen.reward, info, exp_info, done, mastered)
+
+
+def finish_episode(state: DeepState, episode: Episode) -> str | None:
+    """Lines 5 to 8: go on to the next context if the window says so; returns why, or None."""
+    progress, window = state.progress, state.window
+    state.episode += 1
+    if not episode.rollin or state.options.counted == "all":
+        window.add(state.curriculum.rule.measure(episode.total, episode.success))
+    mastered = state.curriculum.mastered(progress.k, window)
+    if mastered and progress.finished:
+        progress.complete(state.step, mastered)
+    elif mastered:
+        progress.advance(state.step, mastered)  # 6: k ← k + 1, D_exp ← ∅
+        window.restart()
+        state.D_exp.clear()
+        state.exp.reset()  # 7
+    return mastered
+
+
+class Updates:
+    """Draws a batch, relabels it if wanted, and updates an agent."""
+
+    def __init__(self, state: DeepState) -> None:
+        self._env, self._options, self._replay = state.env, state.options, state.D
+
+    def __call__(
+        self, agent: SACLearner, source: Replay | Selection, least: int = 1
+    ) -> UpdateInfo | None:
+        """One update of an agent from its buffer; None while that holds fewer rows than `least`."""
+        batch, options = agent.batch, self._options
+        if len(source) < least:
+            return None
+        p = options.p if options.sampling == "geometric" else None
+        picked = source.draw(len(batch), agent.streams["replay"], p)
+        self._replay.gather(picked, batch)
+        if options.relabel:
+            stream = agent.streams["relabel"]
+            env = self._env
+            relabel(self._replay, picked, batch, stream, env.compute_reward, env.to_context)
+        return agent.update(batch)
+
+
+class _naming:  # noqa: N801  (used as a statement)
+    """Inside, an error is told with the episode and the step."""
+
+    __slots__ = ("episode", "step")
+
+    def __init__(self, episode: Episode, step: int) -> None:
+        self.episode, self.step = episode, step
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RollinError):
+            text = str(error).removeprefix(f"Step {self.step}: ")
+            raise RollinError(f"Episode {self.episode.number}, step {self.step}: {text}") from error

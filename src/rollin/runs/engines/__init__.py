@@ -1,0 +1,1 @@
+"""Engines: what turns a task and its options into a run."""

@@ -1,0 +1,26 @@
+"""One attempt at a job, wherever that is: what it came to, in a word and a sentence."""
+
+from pathlib import Path
+from typing import Any
+
+from rollin.errors import RollinError, told
+from rollin.runs.directory import RunBusyError
+from rollin.runs.driver import OnStatus, ShouldStop
+from rollin.runs.execute import run
+from rollin.runs.spec import RunSpec
+
+
+def attempt(
+    spec: RunSpec[Any], out: Path, command: str, on_status: OnStatus, should_stop: ShouldStop
+) -> tuple[str, dict[str, Any]]:
+    """Run a spec or go on with it: finished, stopped, failed, or busy if another process has it."""
+    try:
+        return ("finished" if run(spec, out, command, on_status, should_stop) else "stopped"), {}
+    except RunBusyError as error:
+        return "busy", {"error": str(error)}
+    except RollinError as error:
+        return "failed", {"error": str(error)}
+    except BrokenPipeError:  # whoever hears of the run is gone
+        raise
+    except Exception as error:  # one bad run must not end the sweep
+        return "failed", {"error": told(error)}
