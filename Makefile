@@ -87,7 +87,6 @@ evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
 
 evidence-collect: $(VENV)/core
 	$(BIN)/python -m studies.robots collect --out $(EVIDENCE)/runs/robots
-	$(BIN)/python -m studies.robots_page
 	$(BIN)/python -m docs.pages
 
 $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT):

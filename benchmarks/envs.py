@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
-from rollin.sweeps.rates import processor
+from rollin.runs.systems import processor
 
 mujoco: Any = import_module("mujoco")
 ROBOTS = ("antmaze-umaze", "walker", "hopper", "humanoid", "ant")

@@ -23,7 +23,7 @@ from benchmarks.learning_page import CONTESTANTS, RECORDS, TASKS, write_page
 from benchmarks.peers.sac.learn import Trial
 from benchmarks.records import Row, read, replaced, write
 from benchmarks.turns import OURS, ROOT, allowed_cores, environment
-from rollin.sweeps.rates import processor
+from rollin.runs.systems import processor
 
 SEEDS = 3
 WARMUP = 1_000  # random steps of everybody

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.records import Row, grouped, markdown, read, versions_of
-from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
+from rollin.report.looks import BASELINE, ROLLIN, SPARE
+from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

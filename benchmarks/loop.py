@@ -20,7 +20,7 @@ import numpy as np
 import rollin
 from rollin.deep.state import DeepState
 from rollin.envs.point_umaze import PointUmaze
-from rollin.sweeps.rates import processor
+from rollin.runs.systems import processor
 
 SIZES = {"small": ((32, 32), 64, 40_000), "large": ((256, 256), 256, 4_000)}
 WARMUP = 1000

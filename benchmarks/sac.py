@@ -30,7 +30,7 @@ from benchmarks.sac_page import (
     write_page,
 )
 from benchmarks.turns import Worker, allowed_cores, end_on_request, launch_all, take_turns
-from rollin.sweeps.rates import processor
+from rollin.runs.systems import processor
 
 ROUNDS, ROUND_SECONDS = 7, 0.3
 STARTS = 2

@@ -8,7 +8,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.records import Row, grouped, markdown, read, shares, shown, versions_of
-from rollin.report.style import BASELINE, ROLLIN, styled, to_png
+from rollin.report.looks import BASELINE, ROLLIN
+from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

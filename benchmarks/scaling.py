@@ -20,7 +20,7 @@ from benchmarks.peers.sac.case import Case
 from benchmarks.records import Row, read, replaced, write
 from benchmarks.scaling_page import RECORDS, write_page
 from benchmarks.turns import ROOT, allowed_cores, end_on_request, launch_all, take_turns
-from rollin.sweeps.rates import processor
+from rollin.runs.systems import processor
 
 ROUNDS, ROUND_SECONDS = 5, 0.25
 WIDTH, BATCH = 256, 256

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from benchmarks.records import Row, grouped, markdown, read, shares, versions_of
-from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
+from rollin.report.looks import BASELINE, ROLLIN, SPARE
+from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from rollin.runs.driver import CHECKPOINT_SECONDS
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.spec import RunSpec
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.queue import run_jobs
 

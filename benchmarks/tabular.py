@@ -30,7 +30,7 @@ from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
 from rollin.curriculum.rules import SuccessRate  # noqa: E402
 from rollin.runs.directory import versions  # noqa: E402
-from rollin.sweeps.rates import processor  # noqa: E402
+from rollin.runs.systems import processor  # noqa: E402
 from rollin.tabular import kernels, soft  # noqa: E402
 from rollin.tabular.four_rooms import four_rooms  # noqa: E402
 from rollin.tabular.policy_gradient import BatchSPG  # noqa: E402

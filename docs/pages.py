@@ -1,40 +1,135 @@
-"""Fill in what pages show of committed records, between their markers.
+"""Tables and pictures of the documentation, from committed records: the one place that makes them.
 
 python -m docs.pages      # or make pages
+
+A table stands between the markers of its name, a picture in docs/images. A picture carries the
+digest of the records that it was drawn from, so that a test can tell when it is stale.
 
 <!-- begin: NAME -->
 …
 <!-- end: NAME -->
 """
 
-from collections.abc import Callable, Mapping
+import hashlib
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from studies import complexity_page, four_rooms_gamma_page, robots_page
+from benchmarks import cost
+from matplotlib.figure import Figure
+from PIL import Image, PngImagePlugin
+from studies import (
+    complexity_page,
+    four_rooms_gamma_page,
+    four_rooms_page,
+    point_umaze_page,
+    robots_page,
+    sac_hopper,
+)
 
 from rollin.paper.numbers import numbers
 from rollin.report.sheets import filled, texts_of
+from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 
 DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+IMAGES = DOCS / "images"
+DIGEST = "records"  # the entry of a picture that names what it was drawn from
+
 TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
-    "results/complexity.md": complexity_page.texts,
-    "results/four-rooms.md": four_rooms_gamma_page.texts,
-    "results/paper-numbers.md": lambda: texts_of(numbers().tables),
-    "results/robots.md": lambda: texts_of(robots_page.tables()),
+    "README.md": lambda: {
+        "rooms-headline": four_rooms_page.readme_table(),
+        "umaze-headline": point_umaze_page.readme_table(),
+    },
+    "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
+    "docs/results/complexity.md": complexity_page.texts,
+    "docs/results/cost.md": cost.texts,
+    "docs/results/four-rooms.md": lambda: {
+        **four_rooms_page.texts(),
+        **four_rooms_gamma_page.texts(),
+    },
+    "docs/results/paper-numbers.md": lambda: texts_of(numbers().tables),
+    "docs/results/point-umaze.md": point_umaze_page.texts,
+    "docs/results/robots.md": lambda: texts_of(robots_page.tables()),
 }
 """What stands in a page, by the name of its markers."""
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A picture: how it is drawn, and the records below results/ that it shows."""
+
+    draw: Callable[[], Figure]
+    records: Sequence[str]
+
+    def digest(self) -> str:
+        """Of the records as they are now."""
+        found = hashlib.sha256()
+        for name in self.records:
+            for path in sorted((ROOT / "results" / name).glob("*.csv")):
+                found.update(path.name.encode() + path.read_bytes())
+        return found.hexdigest()[:16]
+
+
+def _drawn(pictures: Mapping[str, Callable[[], Figure]], *records: str) -> dict[str, Drawn]:
+    return {name: Drawn(draw, records) for name, draw in pictures.items()}
+
+
+PICTURES: dict[str, Drawn] = {
+    **_drawn(four_rooms_page.PICTURES, "four-rooms"),
+    **_drawn(point_umaze_page.PICTURES, "point-umaze"),
+    **_drawn(robots_page.PICTURES, "robots"),
+    **_drawn(sac_hopper.PICTURES, "sac"),
+    **_drawn(complexity_page.PICTURES, "complexity"),
+}
+"""Pictures by name."""
+ELSEWHERE = {
+    "sac-speed": "by make bench-sac, with its page",
+    "scaling": "by make bench-scaling, with its page",
+    "learning-speed": "by make bench-learning, with its page",
+    "layers": "by docs/layers.py: the packages, not a result",
+    "mu": "by rollin report --images of a run whose policy is too large to commit",
+    "visitation": "the same",
+    "policy-baseline": "the same",
+    "policy-rollin": "the same",
+    "robots-velocity": "by rollin evaluate --picture of a policy that is not kept",
+}
+"""Pictures that are not made here, and by what they were."""
+
+
 def filled_page(name: str) -> str:
     """A page as its records would have it."""
-    return filled((DOCS / name).read_text(), TEXTS[name]())
+    return filled((ROOT / name).read_text(), TEXTS[name]())
+
+
+def picture_bytes(drawn: Drawn) -> bytes:
+    """A picture as a PNG file that names its records."""
+    with styled():
+        image = Image.open(io.BytesIO(to_png(drawn.draw())))
+    told = PngImagePlugin.PngInfo()
+    told.add_text(DIGEST, drawn.digest())
+    out = io.BytesIO()
+    image.save(out, "PNG", pnginfo=told, optimize=True)
+    return out.getvalue()
+
+
+def recorded_digest(path: Path) -> str | None:
+    """What a picture says of the records that it was drawn from."""
+    with Image.open(path) as image:
+        return image.info.get(DIGEST)
 
 
 def main() -> None:
-    """Fill in all pages."""
+    """Fill in all pages, and draw all pictures whose records have changed."""
     for name in TEXTS:
-        write_atomically(DOCS / name, filled_page(name).encode())
+        write_atomically(ROOT / name, filled_page(name).encode())
+    for name, drawn in PICTURES.items():
+        path = IMAGES / f"{name}.png"
+        if not path.exists() or recorded_digest(path) != drawn.digest():
+            write_atomically(path, picture_bytes(drawn))
+            print(f"Drawn anew: {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

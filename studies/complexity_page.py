@@ -1,6 +1,6 @@
 """Tables of docs/results/complexity.md, from results/complexity; docs/pages.py writes them.
 
-`python -m studies.complexity_page OUT` takes over the rows, fits and pictures of a directory of
+`python -m studies.complexity_page OUT` takes over the rows and fits of a directory of
 `rollin reproduce complexity`.
 """
 
@@ -14,15 +14,16 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from rollin.analysis.gains import Curve, curves_of
 from rollin.paper.complexity_gains import COLUMNS, SETTINGS
-from rollin.report.growth import method_label, slope_text
+from rollin.report.growth import families_figure, main_figure, method_label, slope_text
 from rollin.sweeps.row_store import Row, read_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "complexity"
 PAGE = ROOT / "docs" / "results" / "complexity.md"
-IMAGES = ROOT / "docs" / "images"
 
 
 @cache
@@ -251,12 +252,16 @@ def texts() -> dict[str, str]:
 
 
 def take_over(out: Path) -> None:
-    """Copy a study's rows, fits, origin and pictures into the repository."""
+    """Copy a study's rows, fits and origin into the repository."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name, kept in (("runs.csv",) * 2, ("complexity.csv", "fits.csv"), ("study.json",) * 2):
         shutil.copyfile(out / name, RESULTS / kept)
-    for name in ("complexity.png", "complexity-families.png"):
-        shutil.copyfile(out / name, IMAGES / name)
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "complexity": lambda: main_figure(curves()),
+    "complexity-families": lambda: families_figure(curves()),
+}
 
 
 def committed_fits() -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Four rooms: which γ gives the published progress and the published returns?
 
     python -m studies.four_rooms_gamma run --jobs 2     # runs/four-rooms-gamma; goes on by itself
-    python -m studies.four_rooms_gamma collect          # results/four-rooms/gamma.csv
+    python -m studies.four_rooms_gamma collect          # results/four-rooms-gamma
     make pages                                          # the tables of docs/results/four-rooms.md
 
 The paper does not state γ. Seed 0 is for choosing a setting; seeds 10 – 19, which took part
@@ -10,42 +10,25 @@ in no choice, are for reporting it. What the settings can give at all, without a
 """
 
 import argparse
-import csv
-import io
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError
-from rollin.paper.four_rooms import HEADLINE_BETA, ROWS, cell
+from rollin.paper.four_rooms import HEADLINE_BETA, ROWS
+from rollin.paper.four_rooms import condition as printed
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import make_directory, read_json, write_atomically, write_json
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.engines import read_record
+from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.records import Reading, write_records
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.queue import run_jobs
-from rollin.sweeps.rates import processor
-from rollin.tabular.four_rooms import GAMMA
+from rollin.sweeps.study import Condition, Study
+from rollin.sweeps.sweep import directory_name
 
-ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "results" / "four-rooms" / "gamma.csv"
-MACHINE = "machine.json"
-FIGURES = (
-    "k",
-    "kappa",
-    "final_return",
-    "final_return_infinite",
-    "final_return_undiscounted",
-    "collects",
-    "collects_discounted",
-    "success",
-    "seconds",
-)
-VERSIONS = ("rollin", "python", "numpy", "numba", "scipy")
-IDENTITY = ("setting", "reward", "alpha", "beta", "seed", "gamma")
-COLUMNS: list[str] = [*IDENTITY, *FIGURES, "reached_last", "spec_hash", *VERSIONS]
-COLUMNS += ["processor", "command"]
+RECORDS = Path(__file__).parents[1] / "results" / "four-rooms-gamma"
 BETAS = (0.0, HEADLINE_BETA)
 CHOOSING = range(1)
 
@@ -59,10 +42,17 @@ class Setting:
     changes: dict[str, Any]
     rows: tuple[tuple[str, float], ...] = ROWS
 
-    def spec(self, reward: str, alpha: float, beta: float, seed: int) -> RunSpec[TabularConfig]:
-        """The run of one seed."""
-        spec = cell(reward, alpha, beta).spec(seed)
-        return RunSpec(spec.task, replace(spec.config, **self.changes))
+    @property
+    def labels(self) -> dict[str, str]:
+        """What its conditions share."""
+        adam = "reset" if self.changes.get("reset_adam", True) else "kept"
+        return {"gamma": f"{self.changes.get('gamma', 0.95):g}", "adam": adam}
+
+    def condition(self, reward: str, alpha: float, beta: float) -> Condition:
+        """A place of the paper's table, with this reading."""
+        known = printed(reward, alpha, beta)
+        options = {**known.options, **self.changes}
+        return Condition({**self.labels, **known.labels}, known.task, options, known.published)
 
 
 # Every reason was written before the setting was run.
@@ -105,98 +95,61 @@ SETTINGS = (
 REPORTED = {"γ = 0.95": range(10, 20), "γ = 0.963": range(10, 15), "γ = 0.973": range(10, 15)}
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run of the study."""
-
-    setting: Setting
-    reward: str
-    alpha: float
-    beta: float
-    seed: int
-
-    @property
-    def spec(self) -> RunSpec[TabularConfig]:
-        """What is run."""
-        return self.setting.spec(self.reward, self.alpha, self.beta, self.seed)
-
-    @property
-    def command(self) -> str:
-        """The command that repeats it."""
-        options = {"reward": self.reward, "alpha": f"{self.alpha:g}", "beta": f"{self.beta:g}"}
-        if "gamma" in self.setting.changes:
-            options["gamma"] = f"{self.setting.changes['gamma']:g}"
-        words = [f"--{name} {value}" for name, value in options.items()]
-        if self.setting.changes.get("reset_adam") is False:
-            words.append("--no-reset-adam")
-        return f"rollin train four-rooms {' '.join(words)} --steps 50000 --seed {self.seed}"
-
-    def job(self, out: Path) -> Job:
-        """It with its directory."""
-        place = f"{self.setting.name}, {self.reward}, α = {self.alpha:g}, β = {self.beta:g}"
-        return Job(f"{place}, seed {self.seed}", self.spec, out / self.spec.hash)
+STUDY = Study(
+    "four-rooms-gamma",
+    tuple(
+        setting.condition(reward, alpha, beta)
+        for setting in SETTINGS
+        for reward, alpha in setting.rows
+        for beta in BETAS
+    ),
+    (Reading("kappa"), Reading("return"), Reading("return_infinite")),
+    seeds=1,
+    rows=("gamma", "adam", "reward", "alpha"),
+    columns=("method", "beta"),
+    baseline="method=baseline",
+    title="Four rooms: which discount?",
+)
 
 
-def runs() -> Iterator[Run]:
+def jobs(out: Path) -> Iterator[Job]:
     """All runs: those for choosing first, then those for reporting."""
     plan = [(setting, CHOOSING) for setting in SETTINGS]
     plan += [(setting, REPORTED[setting.name]) for setting in SETTINGS if setting.name in REPORTED]
+    by_labels = {condition.name: condition for condition in STUDY.conditions}
     for setting, seeds in plan:
         for seed in seeds:
             for reward, alpha in reversed(setting.rows):
                 for beta in BETAS:
-                    yield Run(setting, reward, alpha, beta, seed)
+                    one = by_labels[setting.condition(reward, alpha, beta).name]
+                    place = out / directory_name(one) / f"seed={seed}"
+                    member = one.membership(STUDY.shared)
+                    yield Job(f"{one.name}, seed {seed}", one.spec(seed), place, member)
 
 
 def run(out: Path, workers: int) -> None:
-    """Do what is not yet done, on one kind of machine."""
-    make_directory(out)
-    here = {"processor": processor()}
-    if (out / MACHINE).exists() and (there := read_json(out / MACHINE)) != here:
-        raise RollinError(
-            f"{out} holds runs of another processor ({there.get('processor')}); this is "
-            f"{here['processor']}: give another --out."
-        )
-    write_json(out / MACHINE, here)
-    todo = [job for job in (r.job(out) for r in runs()) if not RunDirectory(job.out).finished]
+    """Do what is not yet done."""
+    todo = [job for job in jobs(out) if not RunDirectory(job.out).finished]
 
-    def tell(report: JobEvent) -> None:
-        if report.is_end:
-            print(report.kind, report.job.name, report.status.get("error", ""), flush=True)
+    def tell(event: JobEvent) -> None:
+        if event.is_end:
+            print(event.kind, event.job.name, event.status.get("error", ""), flush=True)
 
     run_jobs(todo, LocalExecutor(workers, "python -m studies.four_rooms_gamma run"), on_event=tell)
 
 
-def collect(out: Path) -> None:
-    """One line per finished run."""
-    machine = read_json(out / MACHINE)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    count = 0
-    for found in runs():
-        directory = RunDirectory(out / found.spec.hash)
-        if not directory.finished:
-            continue
-        count += 1
-        result, config = directory.result(), found.spec.config
-        row = {name: f"{result[name]:.10g}" for name in FIGURES}
-        row |= {"setting": found.setting.name, "gamma": f"{gamma_of(config):g}"}
-        row |= {name: f"{getattr(config, name):g}" for name in ("alpha", "beta", "seed")}
-        row |= {name: result["versions"][name] for name in VERSIONS}
-        row |= {"reward": config.reward, "spec_hash": found.spec.hash, "command": found.command}
-        row["reached_last"] = " ".join(str(s["step"]) for s in result["switches"] if s["k"] == 16)
-        writer.writerow({**row, "processor": machine["processor"]})
-    write_atomically(RECORDS, text.getvalue().encode())
-    print(f"{count} of {len(list(runs()))} runs in {RECORDS}")
-
-
-def gamma_of(config: TabularConfig) -> float:
-    """The γ of a run, the task's own if it names none."""
-    return GAMMA if config.gamma is None else config.gamma
+def collect(out: Path, results: Path = RECORDS) -> None:
+    """The records of all finished runs."""
+    planned = list(jobs(out))
+    done = [run_ for job in planned if (run_ := RunDirectory(job.out)).finished]
+    make_directory(results)
+    for name, text in write_records([read_record(run_) for run_ in done]).items():
+        write_atomically(results / name, text)
+    print(f"{len(done)} of {len(planned)} runs in {results}")
 
 
 def main() -> None:
+    """Entry point."""
     parser = argparse.ArgumentParser(description="Four rooms: which γ?")
     parser.add_argument("what", choices=["run", "collect"])
     parser.add_argument("--out", type=Path, default=Path("runs/four-rooms-gamma"))

@@ -1,47 +1,47 @@
-"""Tables of the study of γ, from results/four-rooms/gamma.csv and from exact computations."""
+"""Tables of the study of γ, from its records and from exact computations."""
 
-import csv
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from rollin.analysis.statistics import outcomes, summarise
 from rollin.paper.four_rooms import HEADLINE_BETA, PROGRESS, RETURN, ROWS
+from rollin.runs.records import Reading, Record, read_records
 from studies import four_rooms_returns as exact
 from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, SETTINGS
 
 ALPHA = exact.ALPHA
-Row = dict[str, str]
 Key = tuple[str, str, float, float]
 
 
-def read() -> dict[Key, list[Row]]:
+def read() -> dict[Key, list[Record]]:
     """The runs by setting, reward, α and β."""
-    found: dict[Key, list[Row]] = defaultdict(list)
-    with RECORDS.open(newline="") as file:
-        for row in csv.DictReader(file):
-            key = row["setting"], row["reward"], float(row["alpha"]), float(row["beta"])
-            found[key].append(row)
+    names = {tuple(setting.labels.values()): setting.name for setting in SETTINGS}
+    found: dict[Key, list[Record]] = defaultdict(list)
+    for record in read_records(RECORDS):
+        told = record.labels
+        setting = names[told["gamma"], told["adam"]]
+        found[setting, told["reward"], float(told["alpha"]), float(told["beta"])].append(record)
     return found
 
 
-def read_table() -> dict[tuple[str, float, float], list[Row]]:
+def read_table() -> dict[tuple[str, float, float], list[Record]]:
     """The default's runs of the committed table, by reward, α and β."""
-    found: dict[tuple[str, float, float], list[Row]] = defaultdict(list)
-    with (RECORDS.parent / "runs.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            found[row["reward"], float(row["alpha"]), float(row["beta"])].append(row)
+    found: dict[tuple[str, float, float], list[Record]] = defaultdict(list)
+    for record in read_records(RECORDS.parent / "four-rooms"):
+        told = record.labels
+        found[told["reward"], float(told["alpha"]), float(told["beta"])].append(record)
     return found
 
 
-def of_seeds(rows: Sequence[Row], seeds: range) -> list[Row]:
+def of_seeds(rows: Sequence[Record], seeds: range) -> list[Record]:
     """Those that have one of the seeds."""
-    return [row for row in rows if int(row["seed"]) in seeds]
+    return [row for row in rows if row.seed in seeds]
 
 
-def numbers(rows: Sequence[Row], name: str) -> list[float]:
-    """A column."""
-    return [float(row[name]) for row in rows]
+def numbers(rows: Sequence[Record], quantity: str) -> list[float]:
+    """A quantity at the end of each run."""
+    return [value for row in rows if (value := row.value(Reading(quantity))) is not None]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -108,7 +108,7 @@ def progress_table() -> str:
             ks = []
             for beta in BETAS:
                 rows = of_seeds(found[setting.name, reward, alpha, beta], CHOOSING)
-                ks.append(", ".join(row["k"] for row in rows))
+                ks.append(", ".join(str(row.k) for row in rows))
                 mean = statistics.mean(numbers(rows, "kappa"))
                 distances.append(abs(mean - PROGRESS[reward, alpha][beta].mean))
             cells.append(" → ".join(ks))
@@ -130,14 +130,14 @@ def returns_table() -> str:
         means: dict[str, list[float]] = defaultdict(list)
         for reward in ("easy", "hard"):
             rows = of_seeds(found[setting.name, reward, ALPHA, HEADLINE_BETA], CHOOSING)
-            for name in ("final_return", "final_return_infinite", "final_return_undiscounted",
+            for name in ("return", "return_infinite", "return_undiscounted",
                          "collects", "collects_discounted"):  # fmt: skip
                 means[name].append(statistics.mean(numbers(rows, name)))
-        easy, hard = means["final_return"]
+        easy, hard = means["return"]
         lines.append([setting.name, f"{easy:.3f} / {hard:.4f}", f"{easy / hard:.2f}"])
-        easy, hard = means["final_return_infinite"]
+        easy, hard = means["return_infinite"]
         lines[-1] += [f"{easy:.3f} / {hard:.4f}", f"{easy / hard:.2f}"]
-        easy, hard = means["final_return_undiscounted"]
+        easy, hard = means["return_undiscounted"]
         lines[-1].append(f"{easy:.2f} / {hard:.3f}")
         pairs = (means[name] for name in ("collects", "collects_discounted"))
         lines[-1].append("; ".join(f"{easy:.2f} / {hard:.2f}" for easy, hard in pairs))
@@ -156,16 +156,16 @@ def report_table() -> str:
             published = PROGRESS[reward, alpha][beta], RETURN[reward, alpha][beta]
             cells.append(" / ".join(p.printed_mean for p in published))
             rows = first[reward, alpha, beta]
-            means = (statistics.mean(numbers(rows, name)) for name in ("kappa", "final_return"))
+            means = (statistics.mean(numbers(rows, name)) for name in ("kappa", "return"))
             cells.append(" / ".join(f"{mean:.3f}" for mean in means))
             for setting, seeds in REPORTED.items():
                 rows = of_seeds(found[setting, reward, alpha, beta], seeds)
                 kappa, error, _ = summarise(numbers(rows, "kappa"))
-                reached = outcomes(int(row["k"]) for row in rows)
+                reached = outcomes(row.k for row in rows if row.k is not None)
                 cells.append(f"{kappa:.3f} ± {error:.3f}<br>{reached}")
-                cells.append(returns(rows, "final_return"))
+                cells.append(returns(rows, "return"))
                 if setting == "γ = 0.963":  # whose 10.62 is the value over an infinite horizon
-                    cells[-1] += f"<br>infinite: {returns(rows, 'final_return_infinite')}"
+                    cells[-1] += f"<br>infinite: {returns(rows, 'return_infinite')}"
             lines.append(cells)
     head = ["", "published κ / return", "γ = 0.95, seeds 0 – 9: κ / return"]
     for setting, seeds in REPORTED.items():
@@ -174,7 +174,7 @@ def report_table() -> str:
     return table(head, lines)
 
 
-def returns(rows: Sequence[Row], name: str) -> str:
+def returns(rows: Sequence[Record], name: str) -> str:
     """Mean ± standard error; the seeds if they are not of one kind."""
     values = numbers(rows, name)
     mean, error, _ = summarise(values)

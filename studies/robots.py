@@ -1,14 +1,14 @@
 """The paper's robots with seeds: run the conditions below, and collect what they have reached.
 
     python -m studies.robots run --out runs/robots --jobs 2     # goes on where it stopped
-    python -m studies.robots collect --out runs/robots          # into results/robots/*.csv
+    python -m studies.robots collect --out runs/robots          # into results/robots
     python -m studies.robots evaluate --out runs/robots         # hopper's policies on all contexts
 
 A run has the paper's length, but is stopped after UNTIL steps, from where it can go on later.
 Seeds come one after the other, all conditions of each, so that a stop at any time leaves equal
-seeds. `collect` takes a run as far as it has come, and keeps the committed rows of runs that are
-not there any more; `run` leaves out what these rows have already reached, so that another machine
-goes on with the next seeds.
+seeds. `collect` takes a run as far as it has come, and keeps the committed records of runs that are
+not there any more; `run` leaves out what these have already reached, so that another machine goes
+on with the next seeds.
 
 --reading printed repeats the first look at these tasks, one seed each with the curricula as the
 paper's text has them (see docs/results/robots.md).
@@ -20,215 +20,218 @@ import io
 import math
 import multiprocessing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rollin.curriculum.progress import Advance, Progress
+from rollin.analysis.collect import collect as collect_records
+from rollin.analysis.group import group
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.registry import TASKS, make_contextual
+from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
-from rollin.report.learning_curve import LearningCurve
-from rollin.runs import execute
-from rollin.runs.checkpoint import read_checkpoint
+from rollin.paper import antmaze, velocity
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.rollin import REPLAY
-from rollin.runs.files import read_json, write_atomically, write_json
-from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RollinConfig, RunSpec, rollin_config
-from rollin.runs.trained import TrainedRun
-from rollin.runs.windows import figures_at
+from rollin.runs.engines import condition_key, engine, spec_of
+from rollin.runs.engines.rollin_run import REPLAY
+from rollin.runs.execute import run as run_spec
+from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.records import RUNS, Reading, Record, condition_text, read_records, write_records
+from rollin.runs.spec import Membership, RunSpec
 from rollin.sac.replay import HEADER, RowLayout
-from rollin.sweeps.rates import processor
-from rollin.sweeps.sweep import find_runs
+from rollin.sweeps.published import Published
+from rollin.sweeps.study import Condition, Study
+from rollin.sweeps.sweep import directory_name, find_runs
 
 RESULTS = Path(__file__).parents[1] / "results" / "robots"
 SEEDS = 8  # of the paper
 UNTIL = 500_000  # steps; the paper reads at these and at twice as many
-EVERY = 50_000  # steps between two rows of figures.csv
+EVERY = 50_000  # steps between two readings
 EPISODES = 5  # of an evaluation, on each context
 CELL = 0.25  # metres, of visits.csv
-MACHINE = "machine.json"  # of a run's directory: where it was begun
-KEY = ("reading", "task", "method", "beta", "sampling", "seed")
-FIGURES = ("k", "kappa", "kappa_mean_last", "x_velocity_mean_last", "return_mean_last")
+WHO = ("condition", "seed")
 COLUMNS = {
-    "figures.csv": ("step", *FIGURES, "episodes", "spec_hash", "seconds", "processor", "version"),
-    "curves.csv": ("step", "kappa", "x_velocity", "return"),
     "evaluation.csv": ("step", "kappa", "level", "return", "x_velocity", "threshold"),
     "visits.csv": ("x", "y", "steps"),
 }
-
-Key = tuple[str, ...]
-Row = dict[str, str]
-
-
-class Condition(NamedTuple):
-    """A task, its options, and the steps to be done."""
-
-    task: str
-    options: dict[str, Any]
-    until: int = UNTIL
-
-
-CONDITIONS = (
-    Condition("hopper", {"method": "baseline"}),
-    Condition("hopper", {"method": "rollin"}),
-    Condition("ant", {"method": "baseline"}),
-    Condition("ant", {"method": "rollin"}),
-    Condition("hopper", {"method": "scratch"}),
-)
+"""What no run records: of policies played, and of the file of all transitions."""
 
 _MAZE = {"sampling": "geometric", "keep_replay": True}
 _PRINTED = {"literal": True, "kappa": "index", "head_gain": math.sqrt(2.0), "exp_fill": 256}
-FIRST_LOOK = tuple(
-    condition._replace(options=condition.options | _PRINTED)
-    for condition in (
-        Condition("hopper", {"method": "rollin"}),
-        Condition("hopper", {"method": "baseline"}),
-        Condition("hopper", {"method": "scratch"}),
-        Condition("antmaze-umaze", {"method": "rollin"} | _MAZE, 300_000),
-        Condition("antmaze-umaze", {"method": "baseline"} | _MAZE, 300_000),
-        Condition("humanoid", {"method": "rollin"}, 273_000),
-        Condition("walker", {"method": "rollin"}, 131_000),
-        Condition("ant", {"method": "rollin"}, 102_000),
-    )
-)
 """With what the code had before the published tables were read closely, under today's options."""
 
+Key = tuple[str, str]
+
+
+def _published(task: str, method: str, sampling: str) -> Mapping[Reading, Published]:
+    """What the paper prints of a condition."""
+    told = {"env": task, "method": method, "beta": "0.1" if method == "rollin" else "0"}
+    maze = {"setting": "vanilla", "noise": "0", "sampling": sampling, "delta": "1/24"}
+    for known in (*velocity.conditions(), *antmaze.conditions()):
+        if known.labels in (told, {**maze, **told}):
+            return known.published
+    return {}
+
+
+def _condition(
+    reading: str, task: str, method: str, until: int = UNTIL, **options: Any
+) -> Condition:
+    beta = "0.1" if method == "rollin" else "0"
+    labels = {"reading": reading, "env": task, "method": method, "beta": beta}
+    printed = _PRINTED if reading == "printed" else {}
+    given = {"method": method, **options, **printed}
+    sampling = str(options.get("sampling", "uniform"))
+    return Condition(labels, task, given, _published(task, method, sampling), until)
+
+
+CONDITIONS = (
+    _condition("tables", "hopper", "baseline"),
+    _condition("tables", "hopper", "rollin"),
+    _condition("tables", "ant", "baseline"),
+    _condition("tables", "ant", "rollin"),
+    _condition("tables", "hopper", "scratch"),
+)
+FIRST_LOOK = (
+    _condition("printed", "hopper", "rollin"),
+    _condition("printed", "hopper", "baseline"),
+    _condition("printed", "hopper", "scratch"),
+    _condition("printed", "antmaze-umaze", "rollin", 300_000, **_MAZE),
+    _condition("printed", "antmaze-umaze", "baseline", 300_000, **_MAZE),
+    _condition("printed", "humanoid", "rollin", 273_000),
+    _condition("printed", "walker", "rollin", 131_000),
+    _condition("printed", "ant", "rollin", 102_000),
+)
 READINGS = {"tables": CONDITIONS, "printed": FIRST_LOOK}
 
 
-def printed_as(condition: Condition) -> Condition:
-    """The condition under which the paper prints the figures of one in either reading."""
-    options = {name: value for name, value in condition.options.items() if name not in _PRINTED}
-    return condition._replace(options=options)
+def _study(conditions: tuple[Condition, ...], step: int = UNTIL) -> Study:
+    return Study(
+        "robots",
+        conditions,
+        tuple(Reading(quantity, step) for quantity in velocity.QUANTITIES),
+        SEEDS,
+        rows=("reading", "env"),
+        columns=("method", "beta"),
+        baseline="method=baseline",
+        compared="method=rollin",
+        title="The paper's robots with seeds",
+    )
 
 
-def spec_of(condition: Condition, seed: int) -> RunSpec[RollinConfig]:
-    """The run of a seed."""
-    options = {**TASKS[condition.task].defaults, **condition.options, "seed": seed}
-    return RunSpec(condition.task, rollin_config(**options))
+STUDY = _study((*CONDITIONS, *FIRST_LOOK))
 
 
-def described() -> Iterator[RunSpec[RollinConfig]]:
-    """All runs of either reading."""
-    for conditions in READINGS.values():
-        for condition in conditions:
-            yield from (spec_of(condition, seed) for seed in range(SEEDS))
-
-
-def key_of(spec: RunSpec[RollinConfig]) -> Key:
-    """What tells a run from the others, as in the CSVs."""
-    config, algorithm = spec.config, spec.config.algorithm
-    reading = "printed" if config.literal else "tables"
-    told = (reading, spec.task, algorithm.method, f"{algorithm.rolls_in:g}", algorithm.sampling)
-    return (*told, str(config.seed))
+# ------------------------------------------------------------------ running
 
 
 def run(
     out: Path, workers: int, seeds: int, reading: str, until: int | None, results: Path
 ) -> None:
     """Do what is left to do, seed by seed."""
-    known = {key: int(rows[-1]["step"]) for key, rows in read("figures.csv", results).items()}
+    known = {key_of(record): record.step for record in committed(results)}
+    begun = {run_.recorded_hash(): run_.path for run_ in find_runs(out)} if out.is_dir() else {}
     jobs = []
     for seed in range(seeds):
         for condition in READINGS[reading]:
-            spec, steps = spec_of(condition, seed), until or condition.until
-            if known.get(key_of(spec), 0) < steps:
-                jobs.append((spec, out / "-".join(key_of(spec)), steps))
+            steps = until or condition.until or UNTIL
+            if known.get((condition.name, str(seed)), 0) < steps:
+                spec, member = condition.spec(seed), condition.membership(STUDY.shared)
+                place = out / directory_name(condition) / f"seed={seed}"
+                jobs.append((spec, begun.get(spec.hash, place), steps, member))
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
         for name, step in pool.imap_unordered(run_one, jobs, chunksize=1):
             print(f"{name}: step {step:,}", flush=True)
 
 
-def run_one(job: tuple[RunSpec[RollinConfig], Path, int]) -> tuple[str, int]:
+def run_one(job: tuple[RunSpec[Any], Path, int, Membership]) -> tuple[str, int]:
     """Train until so many steps are done; returns how many there are."""
-    spec, path, until = job
+    spec, path, until, member = job
+    name = f"{path.parent.name}/{path.name}"
     if (done := reached(path, spec)) >= until:
-        return path.name, done
+        return name, done
     step = 0
 
     def note(status: dict[str, Any]) -> None:
         nonlocal step
         step = int(status["step"])
-        if not (path / MACHINE).exists():
-            write_json(path / MACHINE, {"processor": processor()})
 
     command = "python -m studies.robots run"
-    execute.run(spec, path, command, on_status=note, should_stop=lambda: step >= until)
-    return path.name, reached(path, spec)
+    run_spec(spec, path, command, on_status=note, should_stop=lambda: step >= until, of=member)
+    return name, reached(path, spec)
 
 
-def reached(path: Path, spec: RunSpec[RollinConfig]) -> int:
+def reached(path: Path, spec: RunSpec[Any]) -> int:
     """The step from which a run would go on."""
     directory = RunDirectory(path)
     if directory.finished:
         return spec.config.steps
-    saved = read_checkpoint(directory.checkpoint, directory.recorded_hash() or spec.hash)
-    return saved.step if saved is not None else 0
+    try:
+        return directory.saved().step
+    except RollinError:  # nothing yet
+        return 0
 
 
 # ------------------------------------------------------------------ collecting
 
 
+def committed(results: Path = RESULTS) -> list[Record]:
+    """The records that are kept; none if there are none yet."""
+    return read_records(results) if (results / RUNS).exists() else []
+
+
+def key_of(record: Record) -> Key:
+    """Condition and seed of a record."""
+    return condition_text(record.labels), str(record.seed)
+
+
 def collect(out: Path, results: Path = RESULTS) -> None:
-    """figures.csv, curves.csv and visits.csv with all runs below a directory."""
-    found: dict[str, dict[Key, list[Sequence[Any]]]] = {name: {} for name in COLUMNS}
-    known = {key: int(rows[-1]["step"]) for key, rows in read("figures.csv", results).items()}
-    wanted = {key_of(spec): spec for spec in described()}
-    for run_ in find_runs(out):
-        try:
-            spec, curve = run_.spec(), LearningCurve.read(run_)
-            step, progress, seconds = progress_of(run_)
-        except RollinError as error:
-            print(f"Passed over {run_.path}: {error}")
-            continue
-        key = key_of(spec)
-        if wanted.get(key) != spec:
-            print(
-                f"Passed over {run_.path}: its options are not those of a condition of this study"
-            )
-            continue
-        if known.get(key, 0) > step:
-            print(f"Passed over {run_.path}: the records have a longer run of its seed")
-            continue
-        machine = read_json(run_.path / MACHINE).get("processor", "")
-        version = read_json(run_.path / "config.json")["versions"]["rollin"]
-        rows: list[Sequence[Any]] = [
-            [*row, run_.recorded_hash(), "", "", ""] for row in figures_of(run_, step, progress)
-        ]
-        rows[-1] = [*rows[-1][:-3], f"{seconds:.0f}", machine, version]
-        found["figures.csv"][key] = rows
-        found["curves.csv"][key] = list(curve_rows(curve, step))
-        if spec.config.keep_replay:
-            found["visits.csv"][key] = list(visits_of(run_))
-    for name in ("figures.csv", "curves.csv", "visits.csv"):
-        merge(name, found[name], results)
-    print(f"{len(found['figures.csv'])} runs into {results}")
-
-
-def curve_rows(curve: LearningCurve, step: int) -> Iterator[list[Any]]:
-    """Rows of curves.csv, up to the step of the last checkpoint."""
-    for i, at in enumerate(curve.steps):
-        if at <= step:
-            shown = (curve.values.get(name) for name in ("kappa", "x_velocity", "return"))
-            yield [int(at), *("" if column is None else f"{column[i]:.6g}" for column in shown)]
+    """Records of all runs below a directory, put to those that are kept, and visits.csv."""
+    every = _study(STUDY.conditions)
+    steps = range(EVERY, UNTIL + 1, EVERY)
+    wide = replace(every, readings=tuple(Reading("kappa", step) for step in steps))
+    found = collect_records([out], [wide], unfinished=True)
+    for note in found.skipped:
+        print(f"Passed over {note}")
+    grouping = group(found.records, [every])
+    for record in grouping.others:
+        print(f"Passed over {record.path}: its options are not those of a condition of this study")
+    kept = {key_of(record): record for record in committed(results)}
+    count = 0
+    visits: dict[Key, list[Sequence[Any]]] = {}
+    for condition, by_scale in grouping.runs.items():
+        for record in (record for runs in by_scale.values() for record in runs):
+            new = replace(record, labels=condition.labels, family=STUDY.shared, scale=1.0)
+            if key_of(new) in kept and kept[key_of(new)].step > new.step:
+                print(f"Passed over {record.path}: the records have a longer run of its seed")
+                continue
+            kept[key_of(new)] = new
+            count += 1
+            if record.path is not None and record.options.get("keep_replay"):
+                visits[key_of(new)] = list(visits_of(RunDirectory(record.path)))
+    ordered = [kept[key] for key in sorted(kept, key=lambda key: (key[0], int(key[1])))]
+    make_directory(results)
+    for name, text in write_records(ordered).items():
+        write_atomically(results / name, text)
+    merge("visits.csv", visits, results)
+    print(f"{count} runs into {results}")
 
 
 def evaluate(out: Path, results: Path = RESULTS) -> None:
     """evaluation.csv: deterministic episodes of hopper's policies on all contexts."""
     found: dict[Key, list[Sequence[Any]]] = {}
+    names = {condition.key(): condition.name for condition in STUDY.conditions}
     for run_ in find_runs(out):
-        key = key_of(run_.spec())
-        if key[KEY.index("task")] != "hopper":
+        if run_.config.task != "hopper":
             continue
         try:
-            trained = TrainedRun.open(run_)
+            spec = spec_of(run_)
+            trained = engine(run_.config.engine).playable(run_)
         except RollinError as error:
             print(f"Passed over {run_.path}: {error}")
             continue
+        key = names[condition_key(spec)], str(spec.config.seed)
         found[key] = []
         for k, kappa in enumerate(trained.kappas):
             played = trained.evaluate(k, EPISODES, EVALUATION_SEED, lambda *_: None)
@@ -239,38 +242,9 @@ def evaluate(out: Path, results: Path = RESULTS) -> None:
     merge("evaluation.csv", found, results)
 
 
-def figures_of(run_: RunDirectory, step: int, progress: Progress) -> Iterator[list[Any]]:
-    """Figures at every EVERY steps, and at the last step reached."""
-    spec = run_.spec()
-    episodes = read_metrics(run_.path / "episodes.csv")
-    measures = ("x_velocity",) if "x_velocity" in episodes else ()
-    for at in sorted({*range(EVERY, step + 1, EVERY), step}):
-        shown = figures_at(at, progress, episodes, measures, spec.config.last)
-        shown["k"] = progress.k_at(at)
-        ended = sum(end <= at for end in episodes["step"])
-        cells = [shown.get(name) for name in FIGURES]
-        yield [at, *("" if cell is None else f"{cell:.6g}" for cell in cells), ended]
-
-
-def progress_of(run_: RunDirectory) -> tuple[int, Progress, float]:
-    """The step that a run has reached, its way through the curriculum, and the time it took."""
-    if run_.finished:
-        result = run_.result()
-        advances = [Advance(**advance) for advance in result["advances"]]
-        kappas = result["curriculum"]["kappas"]
-        progress = Progress(result["K"], result["k"], advances, kappas)
-        return int(result["env_steps"]), progress, float(result["seconds"])
-    saved = read_checkpoint(run_.checkpoint, run_.recorded_hash() or run_.spec().hash)
-    if saved is None:
-        raise RollinError("no checkpoint yet")
-    progress = Progress(1, kappas=saved.values["curriculum"]["kappas"])
-    progress.set_state(saved.values["rollin"]["progress"])
-    return saved.step, progress, float(saved.values["seconds"])
-
-
 def visits_of(run_: RunDirectory) -> Iterator[list[Any]]:
     """How many steps ended in each cell of the maze, from the file of all transitions."""
-    env: ContextEnv = make_contextual(run_.spec().task)
+    env: ContextEnv = make_contextual(run_.config.task)
     layout = RowLayout(env.observation_size, env.action_size, env.context_size, env.outcome_size)
     env.close()
     data = np.memmap(run_.path / REPLAY, np.float32, "r", offset=HEADER)
@@ -280,16 +254,13 @@ def visits_of(run_: RunDirectory) -> Iterator[list[Any]]:
         yield [f"{i * CELL:g}", f"{j * CELL:g}", int(count)]
 
 
-# ------------------------------------------------------------------ records
-
-
-def read(name: str, results: Path = RESULTS) -> dict[Key, list[Row]]:
-    """Rows of a CSV by run; nothing if it is not there yet."""
-    found: dict[Key, list[Row]] = {}
+def read(name: str, results: Path = RESULTS) -> dict[Key, list[dict[str, str]]]:
+    """Rows of evaluation.csv or visits.csv by run; nothing if it is not there yet."""
+    found: dict[Key, list[dict[str, str]]] = {}
     if (results / name).exists():
         with (results / name).open(newline="") as file:
             for row in csv.DictReader(file):
-                found.setdefault(tuple(row[part] for part in KEY), []).append(row)
+                found.setdefault((row["condition"], row["seed"]), []).append(row)
     return found
 
 
@@ -301,11 +272,11 @@ def merge(name: str, new: Mapping[Key, Sequence[Sequence[Any]]], results: Path) 
         for key, old in read(name, results).items()
     }
     rows |= new
-    ordered = sorted(rows, key=lambda key: (*key[:-1], int(key[-1])))
+    ordered = sorted(rows, key=lambda key: (key[0], int(key[1])))
     lines: Iterable[Sequence[Any]] = ([*key, *row] for key in ordered for row in rows[key])
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[*KEY, *columns], *lines])
-    results.mkdir(parents=True, exist_ok=True)
+    csv.writer(text, lineterminator="\n").writerows([[*WHO, *columns], *lines])
+    make_directory(results)
     write_atomically(results / name, text.getvalue().encode())
 
 
@@ -319,18 +290,11 @@ def main() -> None:
     parser.add_argument("--reading", choices=[*READINGS], default="tables")
     parser.add_argument("--until", type=int, help="steps of every run; else its condition's")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the records are")
-    options = parser.parse_args()
-    if options.what == "run":
-        run(
-            options.out,
-            options.jobs,
-            options.seeds,
-            options.reading,
-            options.until,
-            options.results,
-        )
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.out, given.jobs, given.seeds, given.reading, given.until, given.results)
     else:
-        {"collect": collect, "evaluate": evaluate}[options.what](options.out, options.results)
+        {"collect": collect, "evaluate": evaluate}[given.what](given.out, given.results)
 
 
 if __name__ == "__main__":

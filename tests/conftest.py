@@ -99,10 +99,10 @@ def mdp() -> ContextualMDP:
 
 @pytest.fixture
 def jobs_here(monkeypatch) -> None:
-    """`rollin reproduce` does its runs in this process."""
+    """`rollin reproduce` and `rollin sweep` do their runs in this process."""
     monkeypatch.setattr(
-        "rollin.cli._table_runs.executor_of",
-        lambda options, out, command: lambda: HereExecutor(command),
+        "rollin.cli.study_runs.executor_of",
+        lambda place, out, command: lambda: HereExecutor(command),
     )
 
 

@@ -23,7 +23,7 @@ class HereExecutor:
         def tell(status) -> None:
             self._news.append(JobEvent("progress", job, status))
 
-        kind, status = attempt(job.spec, job.out, self.command, tell, lambda: False)
+        kind, status = attempt(job.spec, job.out, self.command, tell, lambda: False, job.of)
         self._news.append(JobEvent(kind, job, status))  # pyright: ignore[reportArgumentType]
 
     def wait(self, seconds: float) -> list[JobEvent]:

@@ -1,22 +1,32 @@
 """Finished runs written by hand through the real classes, without training."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rollin.analysis.collect import Collection
+from rollin.analysis.results import StudyResults
 from rollin.curriculum.progress import Advance, Progress
-from rollin.paper.four_rooms import cell
-from rollin.paper.tables import find_table
+from rollin.paper.four_rooms import condition
+from rollin.paper.tables import find_table, tables
+from rollin.report.page import make_report
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import rollin, sac, tabular
+from rollin.runs.engines import rollin_run
+from rollin.runs.engines.sac_run import COLUMNS as SAC_COLUMNS
+from rollin.runs.engines.tabular_run import COLUMNS as TABULAR_COLUMNS
 from rollin.runs.files import write_json
 from rollin.runs.rows import MetricsWriter
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.versions import versions
 from rollin.runs.windows import figures_at, milestones
 
 COMMAND = "rollin reproduce made-up"
+STUDIES = list(tables().values())
+"""Those that runs may belong to."""
 EPISODE = 100  # steps of each
+COUNTS = ("episodes", "updates_main", "updates_exp", "rollin_episodes", "rollin_steps")
+EVALUATED = ("eval_return", "eval_success", "eval_return_final", "eval_success_final")
 
 
 def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
@@ -28,24 +38,26 @@ def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]])
 
 
 def tabular_run(
-    path: Path, spec: RunSpec[Any], k: int, total: float = 0.5, command: str = COMMAND
+    path: Path, spec: RunSpec[Any], k: int, total: float = 0.5, of: Membership | None = None
 ) -> Path:
     """A tabular run that walked evenly to context k of 16 and ended with a return."""
-    run = RunDirectory.claim(path, spec, "made up", command)
+    run = RunDirectory.claim(path, spec, "made up", COMMAND, of)
     steps = spec.config.steps
     rows = [
-        {"step": steps * i // 10, "k": k * i // 10, "return_horizon": total * i / 10}
+        {"step": steps * i // 10, "k": k * i // 10, "kappa": k * i // 10 / 16,
+         "return_horizon": total * i / 10}
         for i in range(1, 11)
-    ]
-    write_rows(path / "metrics.csv", tabular.COLUMNS, rows)
+    ]  # fmt: skip
+    write_rows(path / "metrics.csv", TABULAR_COLUMNS, rows)
     switches = [
         {"step": steps * i // (k + 1), "k": i, "reason": "", "success_rho": 0.1, "success_mu": 0.2}
         for i in range(1, k + 1)
     ]
-    figures = {"kappa": k / 16, "k": k, "K": 16, "final_return": total, "success": 0.5}
-    figures |= {"final_return_infinite": total, "env_steps": 1, "rollin_steps": 0}
-    figures |= {"rollin_steps_expected": 0, "gradient_steps": steps, "seconds": 36.0}
-    run.write_result({**figures, "switches": switches, "versions": versions()})
+    values = {"kappa": k / 16, "k": k, "K": 16, "final_return": total, "success": 0.5}
+    values |= {"final_return_infinite": total, "env_steps": 1, "rollin_steps": 0}
+    values |= {"rollin_steps_expected": 0, "gradient_steps": steps, "seconds": 36.0}
+    ended = {"switches": switches, "spec_hash": spec.hash, "versions": versions()}
+    run.write_result({**values, **ended})
     return path
 
 
@@ -72,13 +84,13 @@ def deep_run(
         {"step": end, "return": gain * end, "length": EPISODE, "x_velocity": gain * end / 1000}
         for end in ends
     ]
-    write_rows(path / "episodes.csv", (*rollin.EPISODE_COLUMNS, "x_velocity"), episodes)
+    write_rows(path / "episodes.csv", (*rollin_run.EPISODE_COLUMNS, "x_velocity"), episodes)
     every = max(1, config.steps // 10)
     rows = [
         {"step": step, "kappa": progress.kappa_at(step)}
         for step in range(every, config.steps + 1, every)
     ]
-    write_rows(path / "metrics.csv", rollin.COLUMNS, rows)
+    write_rows(path / "metrics.csv", rollin_run.COLUMNS, rows)
     columns = {name: [row[name] for row in episodes] for name in episodes[0]}
     told = (config.steps, progress, columns, ("x_velocity",), config.last)
     run.write_result(
@@ -90,10 +102,14 @@ def deep_run(
             "env_steps": config.steps,
             "seconds": 72.0,
             "advances": [asdict(advance) for advance in walked],
-            "curriculum": {"kappas": kappas},
+            "curriculum": {"contexts": [[kappa] for kappa in kappas], "kappas": kappas,
+                           "thresholds": [0.0] * contexts},
+            **dict.fromkeys(COUNTS, 0),
+            **dict.fromkeys(EVALUATED, 0.0),
+            "spec_hash": spec.hash,
             "versions": versions(),
         }
-    )
+    )  # fmt: skip
     return path
 
 
@@ -101,23 +117,37 @@ def sac_run(path: Path, spec: RunSpec[Any], total: float) -> Path:
     """A run of plain SAC that ended with a return."""
     run = RunDirectory.claim(path, spec, "made up", "rollin train")
     rows = [{"step": spec.config.steps, "eval_return": total}]
-    write_rows(path / "metrics.csv", sac.COLUMNS, rows)
-    run.write_result({"eval_return": total, "env_steps": spec.config.steps, "seconds": 1.0})
+    write_rows(path / "metrics.csv", SAC_COLUMNS, rows)
+    counts = {"env_steps": spec.config.steps, "episodes": 1, "updates": 1, "seconds": 1.0}
+    ended = {"spec_hash": spec.hash, "versions": versions()}
+    run.write_result({"eval_return": total, **counts, **ended})
     return path
 
 
-def write_sweep(out: Path, table: str, runs: dict[str, RunSpec[Any]], scale: float = 1.0) -> None:
-    """The description of a sweep."""
+def write_sweep(
+    out: Path,
+    names: str | Sequence[str],
+    runs: dict[str, RunSpec[Any]],
+    scale: float = 1.0,
+    commands: Sequence[str] = (COMMAND,),
+) -> None:
+    """The description of a sweep of tables of the paper, as older versions wrote it."""
     planned = {name: spec.hash for name, spec in runs.items()}
-    described = {"family": "made-up", "scale": scale, "tables": [table],
-                 "commands": [COMMAND], "versions": versions()}  # fmt: skip
+    tables_of = [names] if isinstance(names, str) else list(names)
+    described = {"family": "made-up", "scale": scale, "tables": tables_of,
+                 "commands": list(commands), "versions": versions()}  # fmt: skip
     write_json(out / "sweep.json", {**described, "runs": planned})
+
+
+def report(collection: Collection, out: Path, **options: Any) -> list[StudyResults]:
+    """A page of runs, which may belong to any of the paper's tables."""
+    return make_report(collection, out, STUDIES, **options)
 
 
 def rooms(out: Path, ks: dict[float, list[int]], scale: float = 1.0, reward: str = "hard") -> Path:
     """Runs of one row of four rooms: the last context of each seed by β."""
     for beta, reached in ks.items():
-        one = cell(reward, 0.001, beta)
+        one = condition(reward, 0.001, beta)
         for seed, k in enumerate(reached):
             place = out / f"{scale:g}" / one.name / f"seed={seed}"
             tabular_run(place, one.spec(seed, scale), k, k / 16)
@@ -126,7 +156,7 @@ def rooms(out: Path, ks: dict[float, list[int]], scale: float = 1.0, reward: str
 
 def robots(out: Path, names: dict[str, list[int]], scale: float = 0.01, seeds: int = 2) -> Path:
     """Runs of hopper: the steps of the advances by method."""
-    for one in find_table("velocity-summary").cells:
+    for one in find_table("velocity-summary").conditions:
         if one.labels["env"] == "hopper" and one.labels["method"] in names:
             for seed in range(seeds):
                 gain = 1.0 + seed + (one.labels["method"] == "rollin")

@@ -2,7 +2,7 @@
 
 `{command} train point-umaze` asks `rollin train point-umaze` for the dataclass that it would parse
 its arguments into, and for the defaults of that task; names, types, defaults and the docstrings of
-the fields make the text.
+the fields, or the help text that a field is annotated with, make the text.
 """
 
 import types
@@ -15,6 +15,7 @@ from unittest import mock
 import tyro
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.errors import PycodeError
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
@@ -56,7 +57,7 @@ def ask(command: list[str]) -> tuple[type[Any], Any]:
 
 def groups(kind: type[Any], default: Any) -> Iterator[tuple[type[Any], list[Option]]]:
     """A dataclass and its options; then the same for each part that is a dataclass of its own."""
-    docs = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    docs = _field_docs(kind)
     hints = get_type_hints(kind, include_extras=True)
     found, parts = [], []
     for field in fields(kind):
@@ -64,11 +65,20 @@ def groups(kind: type[Any], default: Any) -> Iterator[tuple[type[Any], list[Opti
         if is_dataclass(hints[field.name]):
             parts.append((hints[field.name], value))
             continue
-        text = " ".join(docs.get((kind.__qualname__, field.name), []))
-        found.append(_option(field.name, hints[field.name], value, text.strip()))
+        found.append(_option(field.name, hints[field.name], value, docs.get(field.name, "")))
     yield kind, found
     for part in parts:
         yield from groups(*part)
+
+
+def _field_docs(kind: type[Any]) -> dict[str, str]:
+    """Docstrings of fields; none of a class that is made while the command runs."""
+    try:
+        docs = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    except PycodeError:
+        return {}
+    own = {name: lines for (owner, name), lines in docs.items() if owner == kind.__qualname__}
+    return {name: " ".join(lines).strip() for name, lines in own.items()}
 
 
 def _default(field: Any, default: Any) -> Any:
@@ -82,6 +92,9 @@ def _option(name: str, hint: Any, value: Any, text: str) -> Option:
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
     positional = tyro.conf.Positional in marks
+    text = text or _marked(marks, "help") or ""
+    if tyro.conf.UseAppendAction in marks:  # given once for each value
+        hint = get_args(hint)[0]
     flag = f"--{name.replace('_', '-')}"
     if positional:
         usage = name.upper() + (" …" if get_origin(hint) is tuple else "")
@@ -89,9 +102,13 @@ def _option(name: str, hint: Any, value: Any, text: str) -> Option:
     elif hint is bool:
         usage = f"{flag}, --no-{flag[2:]}"
     else:
-        metavar = next((mark.metavar for mark in marks if hasattr(mark, "metavar")), None)
-        usage = f"{flag} {metavar or _placeholder(hint)}"
+        usage = f"{flag} {_marked(marks, 'metavar') or _placeholder(hint)}"
     return Option(name, usage, text, _shown(name, value), positional)
+
+
+def _marked(marks: list[Any], name: str) -> str | None:
+    """What `tyro.conf.arg` says of an option."""
+    return next((getattr(mark, name) for mark in marks if hasattr(mark, name)), None)
 
 
 def _placeholder(hint: Any) -> str:

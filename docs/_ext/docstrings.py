@@ -12,7 +12,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 CODE = re.compile(r"(`[^`]+`)")
-MARKUP = re.compile(r"[\\*|_]")
+MARKUP = re.compile(r"[\\*|_@]")
 
 
 def rewrite(app: Sphinx, kind: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

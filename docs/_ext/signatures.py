@@ -36,17 +36,23 @@ def _of_class(node: ast.ClassDef, kind: type[Any], module: dict[str, Any]) -> st
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and part.name == "__init__":
             return _parameters(part.args, module, bound=True)
+    if issubclass(kind, tuple):  # a NamedTuple
+        return ", ".join(_fields(kind))
     if not is_dataclass(kind):
         return ""
-    fields = [
-        part
+    inherited = [_fields(base) for base in reversed(kind.__mro__[1:]) if is_dataclass(base)]
+    return ", ".join(field for some in (*inherited, _fields(kind)) for field in some)
+
+
+def _fields(kind: type[Any]) -> list[str]:
+    """The fields that a dataclass or a NamedTuple declares itself."""
+    module = vars(sys.modules[kind.__module__])
+    node: Any = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    return [
+        f"{ast.unparse(part.target)}: {_type(part.annotation, module)}{_default(part.value)}"
         for part in node.body
         if isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part.annotation)
     ]
-    return ", ".join(
-        f"{ast.unparse(part.target)}: {_type(part.annotation, module)}{_default(part.value)}"
-        for part in fields
-    )
 
 
 def _default(value: ast.expr | None) -> str:

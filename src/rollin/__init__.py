@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rollin.sac.relabel import relabel
     from rollin.sac.replay import Replay, RowLayout
     from rollin.streams import Streams
+    from rollin.sweeps.study import Study
     from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
     from rollin.tabular.four_rooms import four_rooms
     from rollin.tabular.grid import Grid, Wall, grid_world
@@ -49,6 +50,7 @@ _HOMES = {
     "SACConfig": "rollin.sac.config",
     "Solution": "rollin.tabular.solve",
     "Streams": "rollin.streams",
+    "Study": "rollin.sweeps.study",
     "SubOptimality": "rollin.curriculum.rules",
     "SuccessRate": "rollin.curriculum.rules",
     "Trained": "rollin.api",
@@ -88,6 +90,7 @@ __all__ = [
     "SACConfig",
     "Solution",
     "Streams",
+    "Study",
     "SubOptimality",
     "SuccessRate",
     "Trained",

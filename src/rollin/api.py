@@ -22,15 +22,19 @@ from rollin.deep.state import DeepState
 from rollin.envs.box_env import Env
 from rollin.envs.check import check_env
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.registry import TASKS, call_factory, make_contextual, parse_env_options
+from rollin.envs.registry import call_factory, make_contextual, parse_env_options
 from rollin.errors import RollinError
 from rollin.policy import Policy
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.rollin import RollinRun, trained_policy
+from rollin.runs.engines.deep import replay_rows
+from rollin.runs.engines.rollin import ENGINE
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_run import RollinRun, trained_policy
 from rollin.runs.execute import execute
+from rollin.runs.options import configured
 from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RollinConfig, RunSpec, replay_rows, rollin_config
+from rollin.runs.spec import RunSpec
 
 DIRECTORY_OPTIONS = {"keep_replay", "log_every", "eval_episodes", "last"}
 
@@ -124,8 +128,8 @@ def _refuse_directory_options(options: dict[str, Any]) -> None:
 
 
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
-    defaults = TASKS[env].defaults if isinstance(env, str) and env in TASKS else {}
-    return rollin_config(**{**defaults, **options})
+    task = env if isinstance(env, str) else ""
+    return configured(ENGINE.preset(task), options)
 
 
 def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> DeepState:

@@ -61,6 +61,11 @@ def check_warmup(warmup: int, batch: int) -> int:
     return warmup
 
 
+def flag(name: str) -> str:
+    """An option as it stands on the command line."""
+    return "--" + name.replace("_", "-")
+
+
 def seconds_from(variable: str, default: float) -> float:
     """A number of seconds that the environment may set."""
     text = os.environ.get(variable, str(default))

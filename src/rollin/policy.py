@@ -3,8 +3,9 @@
 Reads the policy.safetensors that a run leaves; needs neither the training code nor its compiler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class Policy:
         path = Path(path)
         path = path / "policy.safetensors" if path.is_dir() else path
         try:
+            if path.exists() and not path.is_file():  # a pipe would never end
+                raise RollinError(f"{path} is not a regular file: put a copy of it there.")
             tensors = load_file(path)
         except OSError as error:
             raise RollinError(f"{path} could not be read: {reason(error)}.") from error
@@ -61,18 +64,18 @@ class Policy:
     def of(cls, tensors: dict[str, Any], source: str = "The policy") -> "Policy":
         """From tensors by name, as in the file."""
         count = sum(name.startswith("actor.") for name in tensors)
-        if not count or not {"action_low", "action_high", "log_std"} <= tensors.keys():
+        needed = {f"actor.{i}" for i in range(count)} | {"action_low", "action_high", "log_std"}
+        if not count or not needed <= tensors.keys():
             raise RollinError(
                 f"{source} is no policy of a deep run: it holds {', '.join(sorted(tensors))}."
             )
-        return cls(
-            tuple(tensors[f"actor.{i}"] for i in range(count)),
-            tensors["action_low"],
-            tensors["action_high"],
-            tensors["log_std"],
-            tensors.get("contexts", np.zeros((0, 0), np.float32)),
-            int(tensors["k"][0]) if "k" in tensors else 0,
-        )
+        layers = tuple(tensors[f"actor.{i}"] for i in range(count))
+        contexts = tensors.get("contexts", np.zeros((0, 0), np.float32))
+        k = tensors.get("k", np.zeros(1, np.float32))
+        box = tensors["action_low"], tensors["action_high"]
+        if wrong := _wrong(layers, *box, tensors["log_std"], contexts, k):
+            raise RollinError(f"{source} is damaged: {wrong}. Put back what a run has written.")
+        return cls(layers, *box, tensors["log_std"], contexts, int(k[0]))
 
     @property
     def observation_size(self) -> int:
@@ -129,3 +132,31 @@ class Policy:
         if generator is not None:
             mean = mean + np.exp(log_std) * generator.standard_normal(mean.shape, np.float32)
         return np.tanh(mean).astype(np.float32)
+
+
+def _wrong(
+    layers: Sequence[Float], low: Float, high: Float, log_std: Float, contexts: Float, k: Float
+) -> str:
+    """What cannot be in the tensors of a policy, in words; empty if nothing."""
+    for name, tensor in {
+        **{f"actor.{i}": layer for i, layer in enumerate(layers)},
+        **{"action_low": low, "action_high": high, "log_std": log_std},
+        **{"contexts": contexts, "k": k},
+    }.items():
+        if tensor.dtype != np.float32 or not np.isfinite(tensor).all():
+            return f"{name} must be finite numbers of float32"
+    if any(layer.ndim != 2 for layer in layers) or any(
+        after.shape[0] != before.shape[1] + 1 for before, after in pairwise(layers)
+    ):
+        return "its layers do not follow from each other"
+    if low.ndim != 1 or {low.shape, high.shape} != {(layers[-1].shape[1] // 2,)}:
+        return f"actions of shape {low.shape} do not go with {layers[-1].shape[1]} outputs"
+    if layers[-1].shape[1] != 2 * len(low) or (low > high).any():
+        return "the bounds of its actions cannot be"
+    if log_std.shape != (2,) or log_std[0] > log_std[1]:
+        return "log_std must be two rising numbers"
+    if contexts.ndim != 2 or contexts.shape[1] >= len(layers[0]) or k.shape != (1,):
+        return "its contexts do not go with its first layer"
+    if not 0 <= k[0] <= max(len(contexts) - 1, 0):
+        return f"context {k[0]:g} of {len(contexts)} cannot be"
+    return ""

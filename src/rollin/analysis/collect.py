@@ -1,24 +1,25 @@
-"""Finds finished runs below directories, and what is known of the sweeps that they belong to."""
+"""Directories and CSVs → records, and what is known of the sweeps that they belong to."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rollin.errors import RollinError
-from rollin.report.reading import read_record
-from rollin.report.records import RunRecord
-from rollin.report.runs_csv import RUNS_FILE, read_runs_csv
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import read_json
-from rollin.sweeps.sweep import find_runs
+from rollin.runs.engines import read_record
+from rollin.runs.formats import ConfigFile
+from rollin.runs.records import RUNS, Record, condition_text, read_records
+from rollin.sweeps.study import Study
+from rollin.sweeps.study_file import studies_in
+from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
 
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """A sweep's own description: its tables, and which of its runs are not there or not done."""
+    """A sweep's own description: its studies, and which of its runs are not there or not done."""
 
     path: Path
-    tables: tuple[str, ...]
+    studies: tuple[str, ...]
     planned: int
     missing: tuple[str, ...]
 
@@ -27,10 +28,11 @@ class SweepRecord:
 class Collection:
     """Runs found, what was passed over with the reason, and where the runs come from.
 
-    broken: those of what was passed over that could not be read; notes: what else is to be known.
+    broken: those of what was passed over that could not be read; notes: what else is to be known;
+    studies: those that the sweeps were made for, as far as they are not of the paper.
     """
 
-    records: list[RunRecord] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -38,28 +40,24 @@ class Collection:
     versions: list[dict[str, str]] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     sweeps: list[SweepRecord] = field(default_factory=list)
+    studies: list[Study] = field(default_factory=list)
     sources: dict[str, list[tuple[str, Path]]] = field(default_factory=dict)
     """By the hash of a spec: the tasks' fingerprints, and where those runs were found."""
 
-    def add(self, record: RunRecord, path: Path) -> None:
+    def add(self, record: Record, path: Path) -> None:
         """Take a run, unless the very same one was found before.
 
         What was given in Python has no part in a spec's hash, but in the fingerprint; a run of
-        which that is not known, from a CSV, is the same as any.
+        which that is not known is the same as any.
         """
         task = record.fingerprint
-        known = self.sources.setdefault(record.spec.hash, [])
+        known = self.sources.setdefault(record.spec_hash, [])
         same = [where for other, where in known if other == task or not (other and task)]
         if not same:
             known.append((task, path))
             self.records.append(record)
         elif same[0] != path:
             self.skipped.append(f"{path}: the same run as {same[0]}")
-
-    def drop(self, record: RunRecord, why: str) -> None:
-        """Take a run back."""
-        self.records = [other for other in self.records if other is not record]
-        self.skipped.append(f"{record.path or record.spec.task}: {why}")
 
     def was_read(self, path: Path) -> bool:
         """Whether runs came from that very file."""
@@ -71,89 +69,143 @@ class Collection:
         self.skipped.append(note)
         self.broken.append(note)
 
-    def note_origin(self, described: dict[str, Any]) -> None:
-        """Take command and versions of a config.json or sweep.json."""
-        versions = described.get("versions")
-        for command in _words(described, "command"):
-            if command not in self.commands:
+    def note_origin(self, commands: Iterable[str], versions: dict[str, str]) -> None:
+        """Take commands and versions of a config.json or sweep.json."""
+        for command in commands:
+            if command and command not in self.commands:
                 self.commands.append(command)
-        if isinstance(versions, dict) and versions and versions not in self.versions:
-            self.versions.append({str(name): str(number) for name, number in versions.items()})
+        if versions and versions not in self.versions:
+            self.versions.append(versions)
 
 
-def collect(directories: list[Path]) -> Collection:
-    """All finished runs below some directories; unfinished or broken ones are named, not read."""
+def collect(
+    directories: Sequence[Path], studies: Sequence[Study] = (), *, unfinished: bool = False
+) -> Collection:
+    """All runs below some directories; broken ones are named, and so are unfinished ones.
+
+    studies: whose readings tell the steps at which runs are read; unfinished: take these, too, as
+    far as they have come.
+    """
     found = Collection()
     for directory in directories:
         runs = find_runs(directory)
-        _read_sweeps(found, directory)
-        if not runs and (directory / RUNS_FILE).is_file():
-            _take_csv(found, directory / RUNS_FILE)
+        _read_sweeps(found, directory, {study.name for study in studies})
+        if not runs and (directory / RUNS).is_file():
+            _take_csv(found, directory, unfinished=unfinished)
+        steps = _reading_steps([*studies, *found.studies])
         for run in runs:
-            _take(found, run)
+            _take(found, run, steps, unfinished=unfinished)
     if not found.records:
         names = ", ".join(str(d) for d in directories)
         reasons = f" Passed over {'; '.join(found.skipped[:2])}." if found.skipped else ""
+        what = "run" if unfinished else "finished run"
         raise RollinError(
-            f"No finished run below {names}: give a directory that rollin train, demo or reproduce "
-            f"has written.{reasons}"
+            f"No {what} below {names}: give a directory that rollin train, demo, sweep or "
+            f"reproduce has written.{reasons}"
         )
     return found
 
 
-def _take_csv(found: Collection, path: Path) -> None:
+def _reading_steps(studies: Sequence[Study]) -> dict[str, set[tuple[int, int]]]:
+    """By task: steps at which a study reads, and the length of its runs."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for study in studies:
+        for condition in study.conditions:
+            read = {*study.readings, *condition.published}
+            wanted = {(r.step, condition.steps) for r in read if r.step is not None}
+            found.setdefault(condition.task, set()).update(wanted)
+    return found
+
+
+def _take_csv(found: Collection, directory: Path, *, unfinished: bool) -> None:
     try:
-        for record in read_runs_csv(path):
-            found.add(record, path)
+        for record in read_records(directory):
+            if record.finished or unfinished:
+                found.add(record, directory / RUNS)
+            else:
+                name = condition_text(record.labels) or record.task
+                found.skipped.append(
+                    f"{directory / RUNS}: {name}, seed {record.seed} is not finished"
+                )
     except RollinError as error:
         found.pass_over_broken(str(error).rstrip("."))
 
 
-def _take(found: Collection, run: RunDirectory) -> None:
+def _take(
+    found: Collection,
+    run: RunDirectory,
+    steps: dict[str, set[tuple[int, int]]],
+    *,
+    unfinished: bool,
+) -> None:
     try:
-        if not run.finished:
+        if not run.finished and not unfinished:
             found.skipped.append(f"{run.path}: not finished")
             return
-        found.add(read_record(run), run.path)
-        found.note_origin(read_json(run.path / "config.json"))
+        described = run.config
+        found.add(read_record(run, _steps_of(described, steps)), run.path)
+        found.note_origin([described.command], described.versions)
     except RollinError as error:
-        found.pass_over_broken(f"{run.path}: {error}")
+        told = str(error)
+        found.pass_over_broken(told if told.startswith(str(run.path)) else f"{run.path}: {told}")
         return
-    host = _host(run)
+    host = run.host()
     if host and host not in found.hosts:
         found.hosts.append(host)
 
 
-def _host(run: RunDirectory) -> str:
-    """Where a run was done; empty if its status, which nothing else hangs on, does not tell."""
-    try:
-        host = run.status().get("host")
-    except RollinError:
-        return ""
-    return host if isinstance(host, str) else ""
+def _steps_of(described: ConfigFile, steps: dict[str, set[tuple[int, int]]]) -> list[int]:
+    """Steps at which a run is read: those of its task's studies, at its own scale."""
+    own = described.config.get("steps")
+    found: set[int] = set()
+    for step, whole in steps.get(described.task, ()):
+        scales = {1.0, described.scale, own / whole if isinstance(own, int) else 1.0}
+        found |= {round(step * scale) for scale in scales}
+    return sorted(found)
 
 
-def _read_sweeps(found: Collection, directory: Path) -> None:
-    for path in sorted(directory.rglob("sweep.json")):
+def _read_sweeps(found: Collection, directory: Path, known: set[str]) -> None:
+    for path in sorted(directory.rglob(SWEEP_FILE)):
         try:
-            described = read_json(path)
+            described = read_sweep(path)
+            studies = studies_in(described, path)
         except RollinError as error:
             found.pass_over_broken(str(error))
             continue
-        planned = described.get("runs")
-        names = [str(name) for name in planned] if isinstance(planned, dict) else []
-        runs = {name: RunDirectory(path.parent / name) for name in names}
+        names = [s.name if s.name in known else _take_study(found, s) for s in studies]
+        runs = {name: RunDirectory(path.parent / name) for name in described.runs}
         missing = tuple(n for n, run in runs.items() if not (run.exists and run.finished))
         for run in runs.values():
             if run.path.is_dir() and not run.exists:
                 found.pass_over_broken(f"{run.path}: planned by the sweep, but has no config.json")
-        tables = _words(described, "table")
-        found.sweeps.append(SweepRecord(path.parent, tables, len(names), missing))
-        found.note_origin(described)
+        told = tuple(names) or tuple(described.tables)
+        found.sweeps.append(SweepRecord(path.parent, told, len(runs), missing))
+        found.note_origin(described.commands, described.versions)
 
 
-def _words(described: dict[str, Any], name: str) -> tuple[str, ...]:
-    """What a description has under a name, or as a list under its plural."""
-    values = described.get(f"{name}s", described.get(name))
-    values = values if isinstance(values, list) else [values]
-    return tuple(value for value in values if isinstance(value, str) and value)
+def _take_study(found: Collection, study: Study) -> str:
+    """Take the study of a sweep; returns the name that it goes by here.
+
+    Sweeps of one study in several directories are one; others of its name get a number, so that
+    each has its own place on a page.
+    """
+    name, number = study.name, 1
+    while same := [other for other in found.studies if other.name == name]:
+        together = _united(same[0], study)
+        if together is not None:
+            found.studies[found.studies.index(same[0])] = together
+            return name
+        number += 1
+        name = f"{study.name}-{number}"
+    found.studies.append(replace(study, name=name))
+    return name
+
+
+def _united(one: Study, other: Study) -> Study | None:
+    """A study with the conditions of both; None if they call different ones by the same name."""
+    keys = {condition.name: condition.key() for condition in one.conditions}
+    if any(keys.get(c.name, c.key()) != c.key() for c in other.conditions):
+        return None
+    more = [c for c in other.conditions if c.name not in keys]
+    seeds = max(one.seeds, other.seeds)
+    return replace(one, conditions=(*one.conditions, *more), seeds=seeds)

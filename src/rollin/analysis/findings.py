@@ -1,29 +1,34 @@
-"""What a table's runs say as a whole: does ROLLIN do better, and does that agree with the paper?"""
+"""What a study's runs say as a whole: is it better than the baseline, and as the paper has it?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rollin.analysis.results import CellResult, TableResults, is_above
-from rollin.analysis.statistics import Interval, exact_test, improvement_interval
-from rollin.report.words import label_text, method_text
-from rollin.sweeps.study import Reading
+from scipy.stats import fisher_exact
+
+from rollin.analysis.results import Result, StudyResults, is_above
+from rollin.analysis.statistics import Interval, improvement_interval
+from rollin.runs.records import Reading
+from rollin.sweeps.condition import Condition, differing
+from rollin.sweeps.plan import METHOD
 
 NEAR = 0.05  # of κ
 LAST = 1 - 1e-9  # κ of the last context
-ENOUGH = 5  # seeds of a cell from which an interval says something
+ENOUGH = 5  # seeds of a condition from which an interval says something
 
-Pair = tuple[CellResult, CellResult]
+Pair = tuple[Result, Result]
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """ROLLIN against the baseline over pairs of cells, all β or one.
+    """Conditions against their baselines: all pairs, or those that share some labels.
 
-    chance: probability of improvement; interval: None where a cell has too few seeds for one.
-    above, below: pairs whose means differ that way; published_above: as the paper has it.
+    labels: those, None of all pairs; chance: probability of improvement; interval: None where a
+    condition has too few seeds for one. above, below: pairs whose means differ that way;
+    published_above: as the paper has it.
     """
 
-    what: str
+    labels: Mapping[str, str] | None
     pairs: int
     chance: float
     interval: Interval | None
@@ -34,10 +39,9 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Seeds that reached the last context, of a ROLLIN cell and of its baseline, compared."""
+    """Seeds that reached the last context, of a condition and of its baseline, compared."""
 
-    setting: str
-    method: str
+    condition: Condition
     reached: int
     n: int
     base_reached: int
@@ -45,21 +49,38 @@ class Arrivals:
     p: float
 
 
-def improvements(results: TableResults, reading: Reading) -> list[Improvement]:
-    """Over all pairs, and for each β if there are several."""
+@dataclass(frozen=True)
+class Agreement:
+    """In how many conditions κ is near the published mean."""
+
+    near: int
+    known: int
+    within: float = NEAR
+
+
+def improvements(results: StudyResults, reading: Reading) -> list[Improvement]:
+    """Over all pairs, and for each method if there are several."""
     pairs = results.pairs(reading)
     if not pairs:
         return []
-    by_beta: dict[str, list[Pair]] = {}
+    by_method: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
+    names = [n for n in differing([r.condition for pair in pairs for r in pair]) if n in METHOD]
+    names = names or list(results.study.across)
     for pair in pairs:
-        by_beta.setdefault(method_text(pair[0].cell.labels), []).append(pair)
-    if len(by_beta) > 1:
-        by_beta = {"ROLLIN, all β": pairs, **by_beta}
-    return [_improvement(results, reading, name, some) for name, some in by_beta.items()]
+        labels = pair[0].condition.labels
+        key = tuple((name, labels[name]) for name in names if name in labels)
+        by_method.setdefault(key, []).append(pair)
+    found = [_improvement(results, reading, dict(key), some) for key, some in by_method.items()]
+    if len(by_method) > 1:
+        return [_improvement(results, reading, None, pairs), *found]
+    return found
 
 
 def _improvement(
-    results: TableResults, reading: Reading, what: str, pairs: Sequence[Pair]
+    results: StudyResults,
+    reading: Reading,
+    labels: Mapping[str, str] | None,
+    pairs: Sequence[Pair],
 ) -> Improvement:
     ours, base = ([_shown(side.values) for side in sides] for sides in zip(*pairs, strict=True))
     found = improvement_interval(ours, base, shared=_same([b for _, b in pairs]))
@@ -67,20 +88,20 @@ def _improvement(
     means = [(r.summary.mean, b.summary.mean) for r, b in pairs]
     digits = results.digits(reading)
     return Improvement(
-        what,
+        labels,
         len(pairs),
         found.value,
         None if few else found,
         above=sum(is_above(mean, other, digits) for mean, other in means),
         below=sum(is_above(other, mean, digits) for mean, other in means),
-        published_above=sum(results.published_beats(r.cell, reading) for r, _ in pairs),
+        published_above=sum(results.published_beats(r.condition, reading) for r, _ in pairs),
     )
 
 
-def _same(cells: Sequence[CellResult]) -> list[int]:
-    """A number for each, the same for the same: one baseline stands against several β."""
+def _same(results: Sequence[Result]) -> list[int]:
+    """A number for each, the same for the same: one baseline stands against several conditions."""
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(id(cell), len(numbers)) for cell in cells]
+    return [numbers.setdefault(id(result), len(numbers)) for result in results]
 
 
 def _shown(values: Sequence[float]) -> list[float]:
@@ -88,31 +109,36 @@ def _shown(values: Sequence[float]) -> list[float]:
     return [round(value, 3) for value in values]
 
 
-def arrivals(results: TableResults, reading: Reading) -> list[Arrivals]:
+def arrivals(results: StudyResults, reading: Reading) -> list[Arrivals]:
     """For κ, which is bimodal: how many seeds reached the last context, pair by pair."""
-    if reading.figure != "kappa":
+    if reading.quantity != "kappa":
         return []
     found = []
     for rolled, base in results.pairs(reading):
         reached, base_reached = (sum(v >= LAST for v in r.values) for r in (rolled, base))
         n, base_n = len(rolled.values), len(base.values)
         if reached or base_reached:
-            labels = rolled.cell.labels
-            setting = label_text(labels, rolled.cell.setting)
             p = exact_test(reached, n, base_reached, base_n)
-            found.append(
-                Arrivals(setting, method_text(labels), reached, n, base_reached, base_n, p)
-            )
+            found.append(Arrivals(rolled.condition, reached, n, base_reached, base_n, p))
     return found
 
 
-def agreement(results: TableResults, reading: Reading) -> str | None:
-    """How near κ is to the published means, in a sentence; of full-length runs only."""
-    if reading.figure != "kappa" or results.scale != 1:
+def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
+    """Fisher's exact test of equal success rates: the two-sided p-value."""
+    table = [[successes, n - successes], [other_successes, other_n - other_successes]]
+    found: Any = fisher_exact(table)
+    return float(found[1])
+
+
+def agreement(results: StudyResults, reading: Reading) -> Agreement | None:
+    """How near κ is to the published means; of full-length runs only."""
+    if reading.quantity != "kappa" or results.scale != 1:
         return None
     found = [r.difference for r in results.results if r.reading == reading]
     known = [d for d in found if d is not None]
-    near = sum(abs(d) <= NEAR for d in known)
-    if not known:
-        return None
-    return f"κ is within {NEAR:g} of the published mean in {near} of {len(known)} cells."
+    return Agreement(sum(abs(d) <= NEAR for d in known), len(known)) if known else None
+
+
+def setting_of(condition: Condition, across: Sequence[str] = METHOD) -> dict[str, str]:
+    """The labels of a condition that do not say its method, or what else is compared."""
+    return {name: value for name, value in condition.labels.items() if name not in across}

@@ -109,28 +109,6 @@ def improvement_interval(
     return _interval(probability_of_improvement(ours, other), drawn / len(pairs), level)
 
 
-def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
-    """Fisher's exact test of equal success rates: the two-sided p-value.
-
-    Given the margins, the sum of the hypergeometric probabilities of all tables that are not more
-    probable than the one seen (Irwin's rule, SciPy's and R's too).
-    """
-    if not (0 <= successes <= n and 0 <= other_successes <= other_n):
-        raise RollinError(
-            f"An exact test needs successes between 0 and the number of seeds: "
-            f"{successes} of {n} and {other_successes} of {other_n} came."
-        )
-    total = successes + other_successes
-
-    def ways(k: int) -> int:
-        # Whole numbers: tables of equal probability compare equal, impossible ones have 0 ways.
-        return math.comb(n, k) * math.comb(other_n, total - k)
-
-    tables = map(ways, range(total + 1))
-    seen = ways(successes)
-    return sum(w for w in tables if w <= seen) / math.comb(n + other_n, total)
-
-
 def _cells(strata: Strata) -> list[np.ndarray]:
     """Every cell as an array, sorted so that no interval depends on the order of the seeds."""
     cells = [np.sort(np.asarray(values, dtype=float)) for values in strata]

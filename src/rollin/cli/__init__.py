@@ -15,6 +15,7 @@ COMMANDS = {
     "resume": "go on with an interrupted run",
     "evaluate": "deterministic episodes of a trained policy, as a table or a video",
     "plot": "learning curves of runs, with the published values marked",
+    "sweep": "many runs over a grid of options, with a report that compares them",
     "reproduce": "a table of the paper, with our numbers beside the published ones",
     "theory": "assumptions, constants and bounds of the paper on an MDP",
     "report": "an HTML page from one or more directories of runs",

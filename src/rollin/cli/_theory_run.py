@@ -10,9 +10,9 @@ from safetensors.numpy import load_file
 
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import read_json
+from rollin.runs.engines import spec_of
+from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.mdps import TABULAR_TASKS, mdp_of
-from rollin.runs.spec import TabularConfig
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP
@@ -58,7 +58,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
     directory = RunDirectory(Path(task))
     if task in TABULAR_TASKS or not directory.exists:
         return None
-    spec = directory.spec()
+    spec = spec_of(directory)
     config = spec.config
     if not isinstance(config, TabularConfig):
         raise RollinError(
@@ -75,7 +75,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
     if not directory.finished:
         raise RollinError(f"{task} is not finished: rollin resume {task} goes on with it.")
     mdp, result = mdp_of(spec), directory.result()
-    if read_json(directory.path / "config.json").get("fingerprint") != mdp.fingerprint():
+    if directory.config.fingerprint != mdp.fingerprint():
         raise RollinError(f"{spec.task} is no longer the task that {task} was run on.")
     return Run(
         directory.path,

@@ -1,21 +1,26 @@
 """What the subcommands share: option parsing, stopping by signal, the command as typed."""
 
 import os
+import re
 import shlex
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
 
+from rollin.checks import flag
 from rollin.errors import RollinError
 from rollin.runs.systems import STOPS
 
 Options = TypeVar("Options")
 
+FRACTION = re.compile(r"\s*-?\w[\w.]*\s*/\s*-?\w[\w.]*\s*")
 TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
 
 
@@ -37,6 +42,41 @@ def parse(
         args=list(arguments),
         config=TYRO_CONFIG,
     )
+
+
+def spelled_out(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Fractions such as 1/24 as numbers, --geometric as --sampling geometric.
+
+    options: the names of the options, of whose values alone this is true.
+    """
+    flags = {flag(name) for name in options}
+    words: list[str] = []
+    for word in arguments:
+        name, equals, value = word.partition("=")
+        words += [name, value] if equals and name in flags and _is_fraction(value) else [word]
+    found: list[str] = []
+    for before, word in pairwise(["", *words]):
+        if word == "--geometric":
+            found += ["--sampling", "geometric"]
+        elif before in flags and _is_fraction(word):
+            found.append(repr(_number(before, word)))
+        else:
+            found.append(word)
+    return found
+
+
+def _is_fraction(text: str) -> bool:
+    return FRACTION.fullmatch(text) is not None
+
+
+def _number(name: str, text: str) -> float:
+    """The value of a fraction such as 1/24."""
+    try:
+        return float(Fraction(text.replace(" ", "")))
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        raise RollinError(
+            f"{name} must be a number or a fraction such as 1/24, got {text}."
+        ) from error
 
 
 def check_file(flag: str, path: Path | None, suffixes: Iterable[str] = ()) -> None:

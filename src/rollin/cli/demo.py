@@ -1,24 +1,21 @@
 """`rollin demo`: four rooms, baseline against ROLLIN, a report to open."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from rollin.analysis.collect import collect
-from rollin.analysis.results import TableResults
+from rollin.analysis.results import StudyResults
 from rollin.analysis.statistics import outcomes
 from rollin.checks import at_least
 from rollin.cli.arguments import make_console, parse, typed_command
-from rollin.cli.sweeping import run_sweep
-from rollin.paper.four_rooms import STEPS, cell
-from rollin.report.page import make_report
+from rollin.cli.study_runs import run_and_report
+from rollin.cli.sweep_options import PlaceOptions
+from rollin.paper.four_rooms import HEADLINE_BETA, STEPS, condition
+from rollin.paper.tables import find_table
 from rollin.report.words import summary_text
-from rollin.sweeps.jobs import Job
-from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import cores
-from rollin.sweeps.sweep import Sweep
 
 REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
 
@@ -49,36 +46,35 @@ def main(arguments: Sequence[str]) -> int:
         "Baseline (β = 0) against ROLLIN (β = 0.75): who gets farther along the curriculum?",
         soft_wrap=True,
     )
-    jobs = [
-        Job(f"β={found.labels['beta']} seed={seed}", found.spec(seed, options.steps / STEPS),
-            options.out / found.name / f"seed={seed}")
-        for seed in range(options.seeds)
-        for found in (cell(REWARD, ALPHA, 0.0), cell(REWARD, ALPHA, 0.75))
-    ]  # fmt: skip
-    command = typed_command("demo", arguments)
-    sweep = Sweep("demo", "demo", options.steps / STEPS, options.out, tuple(jobs))
-    outcome = run_sweep(sweep, lambda: LocalExecutor(options.jobs, command), command, console)
-    outcome.check()
-    if not outcome.complete:
-        return 0
-    collection = collect([options.out])
-    page = options.out / "report.html"
-    title = "Four rooms: baseline against ROLLIN"
-    for results in make_report(collection, page, title, table="four-rooms-summary"):
-        tell(results, console)
-    console.print(f"Report: {page.resolve()}", soft_wrap=True)
-    return 0
+    pair = [condition(REWARD, ALPHA, beta) for beta in (0.0, HEADLINE_BETA)]
+    study = replace(
+        find_table("four-rooms-summary").only(pair),
+        name="demo",
+        family="demo",
+        title="Four rooms: baseline against ROLLIN",
+    )
+    return run_and_report(
+        study,
+        options.out,
+        PlaceOptions(jobs=options.jobs),
+        typed_command("demo", arguments),
+        seeds=options.seeds,
+        scale=options.steps / STEPS,
+        known=[study],
+        title=study.title,
+        show=tell,
+    )
 
 
-def tell(results: TableResults, console: Console) -> None:
+def tell(results: StudyResults, console: Console) -> None:
     """A line for each method: κ, the last context of each seed, and the return."""
-    kappa, final = results.table.readings
-    for cell_, runs in results.runs.items():
-        progress, total = results.at(cell_, kappa), results.at(cell_, final)
+    kappa, final = results.study.readings
+    for one, runs in results.runs.items():
+        progress, total = results.at(one, kappa), results.at(one, final)
         if progress is None or total is None:
             continue
-        name = "baseline" if cell_.is_baseline else "ROLLIN  "
-        reached = outcomes(int(run.figures["k"]) for run in runs)
+        name = "baseline" if results.study.is_baseline(one) else "ROLLIN  "
+        reached = outcomes(run.k for run in runs if run.k is not None)
         console.print(
             f"{name}  κ = {summary_text(progress.summary, 3)}   last context per seed (of 16): "
             f"{reached}   return {total.summary.mean:.3f}",

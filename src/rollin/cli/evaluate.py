@@ -1,5 +1,6 @@
 """`rollin evaluate RUN`: episodes of a trained policy, as a table, JSON, a picture or a video."""
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from rollin.errors import RollinError, told
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import engine
+from rollin.runs.engines.playable import Playable
 from rollin.runs.files import write_json
-from rollin.runs.trained import TrainedRun
 
 Contexts = Literal["all", "reached", "current", "last"]
 
@@ -68,15 +70,43 @@ def main(arguments: Sequence[str]) -> int:
     check_file("--picture", options.picture, PICTURES)
     check_file("--json", options.json)
     directory = RunDirectory.open(options.run)
-    trained = TrainedRun.open(directory, None if options.video is None else "rgb_array")
+    if directory.finished:
+        directory.check_files()
+    render_mode = None if options.video is None else "rgb_array"
+    trained = engine(directory.config.engine).playable(directory, render_mode)
     try:
+        check_playable(trained, options.run)
         show(trained, options)
     finally:
         trained.env.close()
     return 0
 
 
-def show(trained: TrainedRun, options: EvaluateOptions) -> None:
+def check_playable(trained: Playable, run: Path) -> None:
+    """Refuse a curriculum or a policy that does not go with the environment."""
+    env, policy = trained.env, trained.policy
+    right = (
+        trained.contexts.shape == policy.contexts.shape
+        and trained.contexts.shape[1] == env.context_size
+        and np.isfinite(trained.contexts).all()
+        and len(trained.kappas) == len(trained.thresholds) == len(trained.contexts)
+        and all(map(_is_number, (*trained.kappas, *trained.thresholds)))
+        and 0 <= trained.k <= trained.K
+        and trained.step >= 0
+        and (policy.observation_size, len(policy.low)) == (env.observation_size, env.action_size)
+    )
+    if not right:
+        raise RollinError(
+            f"{run}: its curriculum or its policy does not go with its environment, or holds what "
+            "is no number. Its files were changed: put back what was there."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def show(trained: Playable, options: EvaluateOptions) -> None:
     """Play, and write what is asked for; a drawing or a film that fails leaves table and JSON."""
     camera = None
     if options.video is not None:
@@ -102,7 +132,7 @@ def show(trained: TrainedRun, options: EvaluateOptions) -> None:
         console.print(f"Video: {options.video}, {len(camera.film)} frames", soft_wrap=True)
 
 
-def chosen(trained: TrainedRun, which: Contexts) -> list[int]:
+def chosen(trained: Playable, which: Contexts) -> list[int]:
     """The contexts to evaluate."""
     last = trained.K
     return {
@@ -113,7 +143,7 @@ def chosen(trained: TrainedRun, which: Contexts) -> list[int]:
     }[which]
 
 
-def play(trained: TrainedRun, k: int, options: EvaluateOptions, camera: "Camera | None") -> Played:
+def play(trained: Playable, k: int, options: EvaluateOptions, camera: "Camera | None") -> Played:
     """Episodes on one context; the first one is filmed, and outcomes are kept for a picture."""
     outcomes: list[list[NDArray[Any]]] = [[] for _ in range(options.episodes)]
 
@@ -130,7 +160,7 @@ def play(trained: TrainedRun, k: int, options: EvaluateOptions, camera: "Camera 
 class Camera:
     """Films a run's environment on some contexts; hint: what to do if it cannot be drawn."""
 
-    def __init__(self, trained: TrainedRun, contexts: Sequence[int], hint: str) -> None:
+    def __init__(self, trained: Playable, contexts: Sequence[int], hint: str) -> None:
         self.film = Film()
         self._trained, self._contexts, self._hint = trained, contexts, hint
         self._failed: RollinError | None = None
@@ -151,7 +181,7 @@ class Camera:
         return self.film
 
 
-def rendered(trained: TrainedRun, hint: str) -> NDArray[np.uint8]:
+def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
     """A picture of the environment as it stands."""
     try:
         picture = trained.env.env.render()
@@ -167,7 +197,7 @@ def rendered(trained: TrainedRun, hint: str) -> NDArray[np.uint8]:
     return picture
 
 
-def draw(trained: TrainedRun, played: list[Played], path: Path) -> None:
+def draw(trained: Playable, played: list[Played], path: Path) -> None:
     """All episodes, a panel per context."""
     panels = [(f"κ = {trained.kappas[p.k]:.3g}", trained.contexts[p.k], p.outcomes) for p in played]
     with styled():
@@ -180,7 +210,7 @@ def draw(trained: TrainedRun, played: list[Played], path: Path) -> None:
             raise RollinError(f"The picture cannot be drawn: {told(error)}.") from error
 
 
-def table(trained: TrainedRun, rows: list[tuple[int, Evaluation]]) -> Table:
+def table(trained: Playable, rows: list[tuple[int, Evaluation]]) -> Table:
     """For the terminal."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     titles = ("k", "κ", "context", "return", "± std", "worst", "success", "threshold")
@@ -203,7 +233,7 @@ def table(trained: TrainedRun, rows: list[tuple[int, Evaluation]]) -> Table:
 
 
 def as_json(
-    trained: TrainedRun, rows: list[tuple[int, Evaluation]], options: EvaluateOptions
+    trained: Playable, rows: list[tuple[int, Evaluation]], options: EvaluateOptions
 ) -> dict[str, Any]:
     """The same as plain values."""
     return {

@@ -13,12 +13,12 @@ from rollin.cli.arguments import make_console, parse
 from rollin.cli.dashboard import Overview, run_table
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import read_json
 from rollin.runs.systems import is_alive
-from rollin.sweeps.sweep import SWEEP_FILE, find_runs
+from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
 
 MANY = 40  # runs, above which those that are done or wait are only counted
 WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off
+LARGEST_PID = 2**31 - 1  # what systems take for one
 SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 
@@ -56,37 +56,36 @@ def main(arguments: Sequence[str]) -> int:
 
 def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
     """A run's state in words, and its last status if that can be shown."""
+    run.remove_leftovers()
     try:
-        return _describe(run, run.status())
-    except (RollinError, TypeError, ValueError, OverflowError) as error:
+        status = run.status()
+    except RollinError as error:
+        return f"broken: status.json holds other values than expected: {error}", {}
+    try:
+        return _describe(run, status)
+    except RollinError as error:
         return f"broken: {error}", {}
 
 
 def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    run.spec()
+    run.recorded_hash()  # reads config.json, which must be whole, whatever its engine
     if run.finished:
-        run.result()
+        run.check_files()
         status["state"] = "finished"
-    state = str(status.get("state", "waiting"))
+    state = status.get("state", "waiting")
     if state == "running" and not _alive(status):
         state = "killed"
     if not {"step", "steps", "figures"} <= status.keys():
         return (f"{state}: {status['error']}" if "error" in status else state), {}
-    status = {"steps_per_second": 0.0, "eta_seconds": None, **status}
-    numbers = [status[name] for name in ("step", "steps", "steps_per_second")]
-    numbers += [] if status["eta_seconds"] is None else [status["eta_seconds"]]
-    right = all(isinstance(number, int | float) for number in numbers)
-    if not (right and isinstance(status["figures"], dict)):
-        raise TypeError("status.json holds other values than expected")
-    return state, status
+    return state, {"steps_per_second": 0.0, "eta_seconds": None, **status}
 
 
 def _alive(status: dict[str, Any]) -> bool:
     """Whether the process of a running run is there; on another machine, whether it speaks."""
     if status.get("host", socket.gethostname()) != socket.gethostname():
-        return time.time() - float(status.get("updated", 0)) < SILENT_SECONDS
-    pid = int(status.get("pid", 0))
-    return pid > 0 and is_alive(pid)
+        return time.time() - status.get("updated", 0.0) < SILENT_SECONDS
+    pid = status.get("pid", 0)
+    return 0 < pid <= LARGEST_PID and is_alive(pid)
 
 
 # ------------------------------------------------------------------ the sweep as a whole
@@ -98,15 +97,13 @@ def _sweep_lines(
     """What a sweep is, and how it stands, a line each."""
     where = path.parent if path.parent == directory else path.parent.relative_to(directory)
     try:
-        sweep = read_json(path)
-        planned = [path.parent / name for name in sweep["runs"]]
-        tables, scale = ", ".join(sweep["tables"]), float(sweep["scale"])
-    except KeyError as error:
-        return [f"{where}: {path.name} cannot be read: it lacks {error}"]
-    except (RollinError, TypeError, ValueError) as error:
-        return [f"{where}: {path.name} cannot be read: {error}"]
-    length = "" if scale == 1 else f" at {scale:g} of the paper's length"
-    return [f"{where}: {tables}{length}", overview_of(planned, found).summary]
+        sweep = read_sweep(path)
+    except RollinError as error:
+        return [f"{where}: {error}"]
+    planned = [path.parent / name for name in sweep.runs]
+    names = ", ".join([entry.name for entry in sweep.studies] or sweep.tables)
+    length = "" if sweep.scale == 1 else f" at {sweep.scale:g} of the full length"
+    return [f"{where}: {names}{length}", overview_of(planned, found).summary]
 
 
 def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:
@@ -117,8 +114,7 @@ def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]
         state, status = found.get(path, ("waiting", {}))
         if state == "finished":
             overview.done += 1
-            spent = RunDirectory(path).result().get("seconds")
-            seconds += [spent] if isinstance(spent, int | float) else []
+            seconds.append(RunDirectory(path).result().get("seconds", 0.0))
         elif state == "running":
             overview.running[str(path)] = status
         elif state.startswith(("failed", "broken")):

@@ -1,4 +1,4 @@
-"""`rollin plot RUN...`: learning curves of runs of ROLLIN, with the published values marked."""
+"""`rollin plot RUN...`: learning curves of runs, with the published values marked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,20 @@ from pathlib import Path
 
 import tyro
 
+from rollin.analysis.collect import collect
+from rollin.analysis.curves import panels
+from rollin.analysis.group import group
+from rollin.analysis.results import results_of
 from rollin.cli.arguments import check_file, make_console, parse
 from rollin.errors import RollinError
-from rollin.report.learning import learning_figure
-from rollin.report.learning_curve import LearningCurve, one_per_seed
+from rollin.paper.tables import tables
+from rollin.report.charts import curves_figure
 from rollin.report.style import PICTURES, save_picture, styled
-from rollin.runs.files import read_json
-from rollin.sweeps.sweep import find_runs
 
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """κ, return and measures against environment steps: the mean over seeds, by task and method.
+    """κ, return and measures against steps: the mean over seeds, by task and method.
 
     Runs that are still going are shown as far as they have come; a line ends where the slowest of
     its seeds stands. Diamonds are the paper's values, where a run has come near their step.
@@ -36,40 +38,20 @@ def main(arguments: Sequence[str]) -> int:
         raise RollinError("rollin plot needs at least one directory of runs.")
     check_file("--out", options.out, PICTURES)
     console = make_console()
-    curves, passed = read_curves(options.directories)
-    for note in passed:
+    known = list(tables().values())
+    collection = collect(options.directories, known, unfinished=True)
+    studies = [*known, *collection.studies]
+    grouping = group(collection.records, studies)
+    for note in (*collection.skipped, *grouping.skipped):
         console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
-    if not curves:
-        names = ", ".join(map(str, options.directories))
-        raise RollinError(
-            f"No run of ROLLIN with metrics below {names}: give directories that rollin train has "
-            "written."
-        )
+    named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
+    found = [panels(results) for results in results_of(grouping, studies, named)]
+    found = [study for study in found if study]
+    if not found:
+        raise RollinError("These runs tell none of the quantities that their studies read.")
     with styled():
-        save_picture(options.out, learning_figure(curves))
-    runs = "1 run" if len(curves) == 1 else f"{len(curves)} runs"
+        save_picture(options.out, curves_figure(found))
+    count = len(collection.records)
+    runs = "1 run" if count == 1 else f"{count} runs"
     console.print(f"Curves of {runs}: {options.out}", soft_wrap=True)
     return 0
-
-
-def read_curves(directories: Sequence[Path]) -> tuple[list[LearningCurve], list[str]]:
-    """Every run once, and what was passed over with the reason."""
-    runs = {run.path.resolve(): run for path in directories for run in find_runs(path)}
-    found: dict[tuple[str, str], LearningCurve] = {}
-    passed: list[str] = []
-    for run in runs.values():
-        try:
-            curve = LearningCurve.read(run)
-            # an environment and a curriculum that were given in Python have no part in the hash
-            key = (curve.spec.hash, str(read_json(run.path / "config.json").get("fingerprint")))
-        except (RollinError, ValueError, KeyError, TypeError) as error:
-            passed.append(f"{run.path}: {error}")
-            continue
-        if key in found:
-            passed.append(f"{run.path}: the same run as another")
-        found.setdefault(key, curve)
-    curves = list(found.values())
-    shorter = len(curves) - len(one_per_seed(curves))
-    if shorter:
-        passed.append(f"{shorter} runs of a seed that has a longer one under the same condition")
-    return curves, passed

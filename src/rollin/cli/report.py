@@ -7,9 +7,10 @@ from pathlib import Path
 import tyro
 
 from rollin.analysis.collect import collect
+from rollin.checks import did_you_mean
 from rollin.cli.arguments import make_console, parse
 from rollin.errors import RollinError
-from rollin.paper.tables import find_table
+from rollin.paper.tables import tables
 from rollin.report.page import make_report
 
 
@@ -23,8 +24,8 @@ class ReportOptions:
     """The page to write; DIR/report.html of the first directory if not given."""
     title: str | None = None
     """Headline of the page; names the tasks if not given."""
-    table: str | None = None
-    """Show this table of the paper alone; those that the runs fill if not given."""
+    study: str | None = None
+    """Show this study or table of the paper alone; those that the runs fill if not given."""
     images: bool = False
     """Also write every figure as PNG into figures/ beside the page."""
 
@@ -34,15 +35,17 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(ReportOptions, arguments, "report")
     if not options.directories:
         raise RollinError("rollin report needs at least one directory of runs.")
-    if options.table is not None:
-        find_table(options.table)
     out = options.out or options.directories[0] / "report.html"
     if out.suffix != ".html":
         raise RollinError(f"--out must end in .html, got {out}.")
-    collection = collect(list(options.directories))
+    known = list(tables().values())
+    collection = collect(options.directories, known)
+    _check_study(options.study, [study.name for study in (*known, *collection.studies)])
     console = make_console()
     try:
-        make_report(collection, out, options.title, table=options.table, images=options.images)
+        make_report(
+            collection, out, known, options.title, only=options.study, images=options.images
+        )
     finally:
         for note in (*collection.notes, *(f"Passed over {note}" for note in collection.skipped)):
             console.print(note, style="yellow", soft_wrap=True)
@@ -53,3 +56,11 @@ def main(arguments: Sequence[str]) -> int:
             f"first being {collection.broken[0]}"
         )
     return 0
+
+
+def _check_study(name: str | None, known: Sequence[str]) -> None:
+    if name is not None and name not in known:
+        raise RollinError(
+            f"Unknown study {name!r}: rollin reproduce --list shows those of the paper."
+            f"{did_you_mean(name, known)}"
+        )

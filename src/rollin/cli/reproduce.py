@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollin.checks import at_least
-from rollin.cli._table_options import WIDE, ReproduceOptions, check, check_taken
 from rollin.cli.arguments import make_console, parse, typed_command
+from rollin.cli.sweep_options import WIDE, ReproduceOptions, check, check_taken, scale_of
 from rollin.errors import RollinError
-from rollin.paper.tables import find_table
-from rollin.sweeps.select import choose
+from rollin.paper.tables import find_table, tables
+from rollin.sweeps.select import select
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def _paper_numbers(options: ReproduceOptions, _: str) -> int:
 def _complexity(options: ReproduceOptions, command: str) -> int:
     from rollin.cli.complexity import reproduce_complexity
 
-    return reproduce_complexity(command, options.out, options.seeds, options.scale, options.jobs)
+    jobs = options.place.jobs
+    return reproduce_complexity(command, options.out, options.seeds, options.scale, jobs)
 
 
 COMPUTED: dict[str, Computed] = {
@@ -57,12 +58,12 @@ COMPUTED: dict[str, Computed] = {
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ReproduceOptions, arguments, "reproduce")
-    for name in ("seeds", "steps", "jobs"):
+    for name in ("seeds", "steps"):
         if (value := getattr(options, name)) is not None:
             at_least(1, f"--{name}", value)
     check(options)
     if options.list:
-        from rollin.cli._table_list import show_list
+        from rollin.cli.table_list import show_list
 
         return show_list(options, [(name, c.about, c.title) for name, c in COMPUTED.items()])
     if options.table is None:
@@ -72,12 +73,25 @@ def main(arguments: Sequence[str]) -> int:
         computed = COMPUTED[options.table]
         check_taken(options, computed.takes)
         return computed.run(options, command)
-    table = find_table(options.table, others=COMPUTED)
-    from rollin.cli._table_runs import draw, reproduce  # loads all that computes and draws
+    study = find_table(options.table, others=COMPUTED)
+    # loads all that computes and draws
+    from rollin.cli.study_runs import draw, length_notes, run_and_report
 
-    if table.kind == "picture":
+    if study.kind == "picture":
         check_taken(options, ("out",))
-        return draw(table, options.out)
+        return draw(study, options.out)
     if options.cells is not None:
-        table = table.only(choose(table.cells, options.cells))
-    return reproduce(table, options, command)
+        study = study.only(select(study.conditions, options.cells))
+    scale, seeds = scale_of(study, options), options.seeds or study.seeds
+    short = "" if scale == 1 else f"-scale-{scale:g}"
+    out = options.out or Path("runs") / f"{study.shared}{short}"
+    return run_and_report(
+        study,
+        out,
+        options.place,
+        command,
+        seeds=seeds,
+        scale=scale,
+        known=list(tables().values()),
+        notes=length_notes(study, seeds, scale),
+    )

@@ -9,6 +9,7 @@ import tyro
 from rollin.cli.arguments import parse, typed_command
 from rollin.cli.train import run_with_progress
 from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import spec_of
 
 
 @dataclass(frozen=True)
@@ -22,5 +23,5 @@ class ResumeOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ResumeOptions, arguments, "resume")
-    spec = RunDirectory.open(options.run).spec()
+    spec = spec_of(RunDirectory.open(options.run))
     return run_with_progress(spec, options.run, typed_command("resume", arguments))

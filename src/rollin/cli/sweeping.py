@@ -32,31 +32,29 @@ def run_sweep(
     make_executor: Callable[[], Executor],
     command: str,
     console: Console,
-    *,
     retries: int = RETRIES,
 ) -> SweepEnd:
     """Run the jobs that are not finished."""
     executor = make_executor()  # first: a cluster that does not answer leaves nothing behind
-    plan = sweep.plan(command)
-    for job, why in plan.broken:
+    backlog = sweep.plan(command)
+    for job, why in backlog.broken:
         console.print(f"Passed over {job.name}: {why}", style="yellow", soft_wrap=True)
-    total = len(sweep.jobs) - len(plan.broken)
-    title = f"{sweep.table} in {sweep.out}"
-    progress = SweepProgress(total, len(plan.done), console, title)
+    total = len(sweep.jobs) - len(backlog.broken)
+    progress = SweepProgress(total, len(backlog.done), console, sweep.title)
     with stop_on_signal() as should_stop, live(progress):
         failed = run_jobs(
-            plan.todo, executor, retries=retries, on_event=progress.take, should_stop=should_stop
+            backlog.todo, executor, retries=retries, on_event=progress.take, should_stop=should_stop
         )
     complete = progress.done + len(failed) == total
     if not complete:
         console.print(
             f"Stopped at {progress.done} of {total} runs. Go on with: {command}", soft_wrap=True
         )
-    return SweepEnd(complete, progress.done, _problem(sweep, plan, failed, progress, retries))
+    return SweepEnd(complete, progress.done, _problem(sweep, backlog, failed, progress, retries))
 
 
 def _problem(
-    sweep: Sweep, plan: Backlog, failed: list[Job], progress: SweepProgress, retries: int
+    sweep: Sweep, backlog: Backlog, failed: list[Job], progress: SweepProgress, retries: int
 ) -> str | None:
     parts: list[str] = []
     if failed:
@@ -66,9 +64,10 @@ def _problem(
             f"first being {name} ({progress.overview.failed[name].rstrip('.')}); the same command "
             "tries them again."
         )
-    if plan.broken:
-        job, why = plan.broken[0]
+    if backlog.broken:
+        job, why = backlog.broken[0]
         parts.append(
-            f"Run directories that were passed over: {len(plan.broken)}, the first {job.out}: {why}"
+            f"Run directories that were passed over: {len(backlog.broken)}, the first "
+            f"{job.out}: {why}"
         )
     return " ".join(parts) or None

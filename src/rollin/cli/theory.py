@@ -23,9 +23,9 @@ from rollin.cli._theory_tables import (
     step_size_table,
 )
 from rollin.cli.arguments import make_console, parse
+from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.files import write_json
 from rollin.runs.mdps import load_mdp
-from rollin.runs.spec import TabularConfig
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.step_size import StepSizeCondition
 from rollin.tabular.theory import Theory, analyse

@@ -13,6 +13,7 @@ import numpy as np
 from rollin.checks import check_warmup
 from rollin.deep.evaluate import require_finite
 from rollin.envs.box_env import BoxEnv
+from rollin.errors import RollinError
 from rollin.sac.learner import SACLearner, UpdateInfo
 from rollin.sac.replay import Replay
 from rollin.streams import Streams
@@ -45,7 +46,8 @@ def train_sac(
     batch = learner.batch
     check_warmup(warmup, len(batch))
     while True:
-        observation = env.reset(seed=int(streams["env"].integers(2**31)))
+        with _at(step + 1):
+            observation = env.reset(seed=int(streams["env"].integers(2**31)))
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")
         episode_end = False
         while not episode_end:
@@ -54,7 +56,8 @@ def train_sac(
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
                 action = learner.act(observation)
-            seen = env.step(action)
+            with _at(step):
+                seen = env.step(action)
             replay.append(
                 observation,
                 action,
@@ -70,3 +73,19 @@ def train_sac(
             episode_end = seen.terminated or seen.truncated
             observation = seen.observation
             yield SACStep(step, seen.reward, episode_end, info)
+
+
+class _at:  # noqa: N801  (used as a statement)
+    """Inside, an error of the environment is told with the step."""
+
+    __slots__ = ("step",)
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RollinError):
+            raise RollinError(f"Step {self.step}: {error}") from error

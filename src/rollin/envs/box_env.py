@@ -1,8 +1,10 @@
 """A Gymnasium env with real-vector observations and a bounded action box, as the algorithms see it.
 
 Observations come out as float32 vectors; actions go in as the policy gives them, in [-1, 1].
+Whatever an environment's own code raises or gives in a wrong form becomes one sentence.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -17,6 +19,7 @@ from rollin.errors import RollinError, told
 from rollin.imports import from_here
 
 Env = gymnasium.Env[Any, Any]
+LONGEST = 100_000  # steps of an episode after which it is taken to have no end
 
 
 @dataclass(slots=True)  # made at every step
@@ -58,39 +61,95 @@ class ActionBox:
         return np.minimum(scaled, self.high, out=scaled)
 
 
-class BoxEnv:
+class GuardedEnv:
+    """An env whose own code may raise or give anything, which becomes one sentence."""
+
+    def __init__(self, env: Env) -> None:
+        self.env, self.name = env, name_of(env)
+        self._steps = 0
+
+    def raw_reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """What the env's reset gives, in the form that Gymnasium asks for."""
+        found = self._call("reset", self.env.reset, **options)
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
+            raise RollinError(
+                f"{self.name}: reset must give observation and info, as in Gymnasium, got "
+                f"{form_of(found)}."
+            )
+        self._steps = 0
+        return found
+
+    def raw_step(self, action: NDArray[Any]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What the env's step gives, in the form that Gymnasium asks for."""
+        try:  # as in _call, without its call: every step comes here
+            found = self.env.step(action)
+        except RollinError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _raised("step", error) from error
+        if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
+            raise RollinError(
+                f"{self.name}: step must give observation, reward, terminated, truncated and "
+                f"info, as in Gymnasium, got {form_of(found)}."
+            )
+        observed, reward, terminated, truncated, info = found
+        if type(terminated) is not bool:  # of NumPy's, mostly
+            terminated = self._call("step", bool, terminated)
+        if type(truncated) is not bool:
+            truncated = self._call("step", bool, truncated)
+        return observed, as_reward(reward, self.env), terminated, truncated, info
+
+    def _count(self, over: bool, longest: int, hint: str) -> None:
+        """Count a step of an episode, and refuse one that has no end."""
+        self._steps += 1
+        if self._steps >= longest and not over:
+            raise RollinError(
+                f"{self.name}: an episode has gone on for {longest:,} steps. Checkpoints, "
+                f"evaluations and switches wait for its end: give the environment a time "
+                f"limit{hint}."
+            )
+
+    def _call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        try:
+            return function(*given, **options)
+        except RollinError:
+            raise
+        except (Exception, SystemExit) as error:  # an environment's own code may raise anything
+            raise _raised(what, error) from error
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._call("close", self.env.close)
+
+
+class BoxEnv(GuardedEnv):
     """Checks the spaces of an env once and scales actions to its box."""
 
     def __init__(self, env: Env) -> None:
-        self.env = env
+        super().__init__(env)
         observed = env.observation_space
         if not isinstance(observed, spaces.Box):
             raise RollinError(
-                f"{name_of(env)} must have observations in a Box of real numbers, "
+                f"{self.name} must have observations in a Box of real numbers, "
                 f"got {observed}: wrap it (gymnasium.wrappers.FlattenObservation may help)."
             )
         self.observation_size = int(np.prod(observed.shape))
-        self.actions = ActionBox(env.action_space, name_of(env))
+        self.actions = ActionBox(env.action_space, self.name)
         self.action_size = self.actions.size
 
     def reset(self, seed: int | None = None) -> Float:
         """Begin an episode."""
-        observation, _ = self.env.reset(seed=seed)
-        return self._vector(observation)
+        return self._vector(self.raw_reset(seed=seed)[0])
 
     def step(self, action: Float) -> EnvStep:
         """Act with an action in [-1, 1]^A."""
         scaled = self.actions.scale(action)
-        observation, reward, terminated, truncated, _ = self.env.step(scaled)
-        vector = self._vector(observation)
-        return EnvStep(vector, as_reward(reward, self.env), bool(terminated), bool(truncated))
+        observation, reward, terminated, truncated, _ = self.raw_step(scaled)
+        self._count(terminated or truncated, LONGEST, " (gymnasium.register's max_episode_steps)")
+        return EnvStep(self._vector(observation), reward, terminated, truncated)
 
     def _vector(self, observation: Any) -> Float:
         return as_vector("an observation", observation, self.observation_size, self.env)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
 
 
 def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
@@ -117,10 +176,12 @@ def is_vector(value: Any, size: int) -> TypeGuard[NDArray[Any]]:
 
 
 def as_reward(value: Any, env: Env) -> float:
-    """A reward as a number."""
+    """A reward as a number; a text is none, though Python would read it as one."""
+    if isinstance(value, str | bytes):
+        raise RollinError(f"{name_of(env)} gave a reward that is no number: {value!r}.")
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RollinError(f"{name_of(env)} gave a reward that is no number: {error}.") from error
 
 
@@ -135,6 +196,8 @@ def make_env(name: str) -> BoxEnv:
         near = did_you_mean(name, gymnasium.registry)
         text = str(error).rstrip(".")
         raise RollinError(f"Gymnasium cannot make {name}: {text}.{near}") from error
+    except SystemExit as error:
+        raise RollinError(f"{name} cannot be made: it called sys.exit({error.code!r}).") from error
     except Exception as error:  # an environment's own code may raise anything
         raise RollinError(f"{name} cannot be made: {told(error)}.") from error
 
@@ -142,3 +205,16 @@ def make_env(name: str) -> BoxEnv:
 def name_of(env: Env) -> str:
     """What to call an env in errors."""
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+
+
+def form_of(found: Any) -> str:
+    """What a thing is, for errors: its type, and those of a tuple's parts."""
+    if isinstance(found, tuple):
+        return f"a tuple of {', '.join(type(part).__name__ for part in found)}"
+    return type(found).__name__
+
+
+def _raised(what: str, error: Exception | SystemExit) -> RollinError:
+    if isinstance(error, SystemExit):  # which would end the program, and look like success
+        return RollinError(f"The environment's {what} called sys.exit({error.code!r}).")
+    return RollinError(f"The environment's {what} raised {told(error)}.")

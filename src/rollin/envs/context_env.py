@@ -14,14 +14,15 @@ from gymnasium import spaces
 
 from rollin.arrays import Float
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.box_env import ActionBox, Env, as_reward, as_vector, is_vector, name_of
+from rollin.envs import box_env
+from rollin.envs.box_env import ActionBox, Env, GuardedEnv, as_vector, form_of, is_vector
 from rollin.envs.contextual import Array, draw_outcomes
 from rollin.errors import RollinError, told
 
 METHODS = ("compute_reward", "is_success", "to_context")
 RESERVED = ("step", "k", "kappa", "return", "length", "success", "rollin", "rollin_steps")
 """Names of a run's own columns, which measures must not take."""
-LONGEST = 100_000  # steps of an episode after which it is taken to have no end
+LONGEST = box_env.LONGEST
 
 
 @dataclass(slots=True)
@@ -36,15 +37,16 @@ class ContextStep:
     measured: tuple[float, ...] = ()
 
 
-class ContextEnv:
+class ContextEnv(GuardedEnv):
     """Checks the spaces of a contextual env once; it may be wrapped in others of Gymnasium's."""
 
     def __init__(self, env: Env) -> None:
         if not isinstance(env, gymnasium.Env):
             raise RollinError(
-                f"A contextual Gymnasium env is needed, made and not as a class, got {_form(env)}."
+                "A contextual Gymnasium env is needed, made and not as a class, got "
+                f"{form_of(env)}."
             )
-        self.env, self.name = env, name_of(env)
+        super().__init__(env)
         observed, self.context_space = self._spaces()
         self._methods: dict[str, Callable[..., Any]] = {}
         for method in METHODS:
@@ -60,7 +62,6 @@ class ContextEnv:
         self.actions = ActionBox(env.action_space, self.name)
         self.action_size = self.actions.size
         self.measures = self._named_measures()
-        self._steps = 0
         _, info = self.raw_reset(seed=0)
         self.outcome_size = int(np.size(self.outcome_of(info)))
 
@@ -136,19 +137,12 @@ class ContextEnv:
         """
         asked = np.array(context, self.context_space.dtype)
         observed, info = self.raw_reset(seed=seed, options={"context": asked})
-        self._steps = 0
         return self._vector(observed), self._outcome_vector(info)
 
     def step(self, action: Float) -> ContextStep:
         """Act with an action in [-1, 1]^A."""
         observed, reward, terminated, truncated, info = self.raw_step(self.actions.scale(action))
-        self._steps += 1
-        if self._steps >= LONGEST and not (terminated or truncated):
-            raise RollinError(
-                f"{self.name}: an episode has gone on for {LONGEST:,} steps. Checkpoints, "
-                "evaluations and switches wait for its end: give the environment a time limit, or "
-                "use --horizon."
-            )
+        self._count(terminated or truncated, LONGEST, ", or use --horizon")
         return ContextStep(
             self._vector(observed),
             reward,
@@ -189,36 +183,6 @@ class ContextEnv:
             draw_outcomes(axes, outcomes)
 
     # -------------------------------------------------------------- the env's own code
-
-    def raw_reset(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the env's reset gives, in the form that Gymnasium asks for."""
-        found = self._call("reset", self.env.reset, **options)
-        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
-            raise RollinError(
-                f"{self.name}: reset must give observation and info, as in Gymnasium, got "
-                f"{_form(found)}."
-            )
-        return found
-
-    def raw_step(self, action: Array) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """What the env's step gives, in the form that Gymnasium asks for."""
-        try:  # as in _call, without its call: every step comes here
-            found = self.env.step(action)
-        except RollinError:
-            raise
-        except Exception as error:
-            raise _raised("step", error) from error
-        if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
-            raise RollinError(
-                f"{self.name}: step must give observation, reward, terminated, truncated and "
-                f"info, as in Gymnasium, got {_form(found)}."
-            )
-        observed, reward, terminated, truncated, info = found
-        if type(terminated) is not bool:  # of NumPy's, mostly
-            terminated = self._call("step", bool, terminated)
-        if type(truncated) is not bool:
-            truncated = self._call("step", bool, truncated)
-        return observed, as_reward(reward, self.env), terminated, truncated, info
 
     def outcome_of(self, info: dict[str, Any]) -> Array:
         """The outcome in an info, as a vector."""
@@ -283,21 +247,9 @@ class ContextEnv:
         array = self._call(method, np.asarray, found)
         if array.dtype.kind not in "fiub":
             raise RollinError(
-                f"{self.name}: {method} must give numbers, got {_form(found)}: does it return?"
+                f"{self.name}: {method} must give numbers, got {form_of(found)}: does it return?"
             )
         return array
-
-    def _call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
-        try:
-            return function(*given, **options)
-        except RollinError:
-            raise
-        except Exception as error:  # an environment's own code may raise anything
-            raise _raised(what, error) from error
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
 
 
 def _of_contextual(env: Env, name: str) -> Any:
@@ -318,13 +270,3 @@ def _attribute(env: Env, name: str) -> Any:
         return env.get_wrapper_attr(name)
     except AttributeError:
         return None
-
-
-def _raised(what: str, error: Exception) -> RollinError:
-    return RollinError(f"The environment's {what} raised {told(error)}.")
-
-
-def _form(found: Any) -> str:
-    if isinstance(found, tuple):
-        return f"a tuple of {', '.join(type(part).__name__ for part in found)}"
-    return type(found).__name__

@@ -22,6 +22,8 @@ class TaskPreset:
     factory: str
     """module:factory, imported when it is needed."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    delta: float | None = None
+    """The step Δ of its own curriculum, which a run need not name."""
 
 
 ROBOT = {"log_every": 10_000}  # an evaluation of ten long episodes costs thousands of steps
@@ -39,11 +41,14 @@ TASKS = {
             "head_gain": math.sqrt(2.0),  # this and the fill as its study was run with
             "exp_fill": 64,
         },
+        1 / 12,
     ),
     # Δ and R are the environments' own, all else is the paper's table, the default of a run
-    "antmaze-umaze": TaskPreset("rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT),
+    "antmaze-umaze": TaskPreset(
+        "rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT, 1 / 24
+    ),
     **{
-        name: TaskPreset(f"rollin.envs.velocity:{name}", ROBOT)
+        name: TaskPreset(f"rollin.envs.velocity:{name}", ROBOT, 0.1)
         for name in ("walker", "hopper", "humanoid", "ant")
     },
 }

@@ -6,10 +6,9 @@ summary, too. Nothing in this file is a number of ours.
 
 from typing import Any
 
-from rollin.envs.registry import TASKS
-from rollin.runs.spec import rollin_config
+from rollin.runs.records import Reading
 from rollin.sweeps.published import Published, published, rows
-from rollin.sweeps.study import Condition, Reading
+from rollin.sweeps.study import Condition
 
 TASK = "antmaze-umaze"
 STEP = 3_000_000
@@ -58,12 +57,12 @@ PROGRESS: dict[tuple[str, float, str, int, float], Published] = {
 """κ by setting, exploration noise, sampling, 1/Δ and β (0 is the baseline)."""
 
 
-def cells() -> list[Condition]:
-    """All 180 cells, in the order of the printed tables."""
-    return [_cell(*key) for key in PROGRESS]
+def conditions() -> list[Condition]:
+    """All 180 of them, in the order of the printed tables."""
+    return [_condition(*key) for key in PROGRESS]
 
 
-def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) -> Condition:
+def _condition(setting: str, noise: float, sampling: str, parts: int, beta: float) -> Condition:
     labels = {
         "env": TASK,
         "setting": setting,
@@ -80,7 +79,7 @@ def _cell(setting: str, noise: float, sampling: str, parts: int, beta: float) ->
         "relabel": setting == "relabel",
         "go_explore": noise,
         "delta": 1 / parts,
+        "steps": STEP,
     }
-    config = rollin_config(**TASKS[TASK].defaults, **options)
     value = PROGRESS[setting, noise, sampling, parts, beta]
-    return Condition(TASK, labels, config, {Reading("kappa", STEP): value})
+    return Condition(labels, TASK, options, {Reading("kappa", STEP): value})

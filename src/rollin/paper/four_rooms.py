@@ -4,10 +4,11 @@
 10 seeds at step 50,000). Nothing else in this file is a published number.
 """
 
-from rollin.runs.spec import TabularConfig
+from rollin.runs.records import Reading
 from rollin.sweeps.published import Published, published
-from rollin.sweeps.study import Condition, Reading
+from rollin.sweeps.study import Condition
 
+TASK = "four-rooms"
 STEPS = 50_000
 SEEDS = 10
 BETAS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 0.9)
@@ -58,25 +59,23 @@ RETURN: dict[tuple[str, float], dict[float, Published]] = {
 }  # fmt: skip
 
 
-def cells() -> list[Condition]:
-    """All 28 cells, in the order of the printed tables."""
-    return [cell(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]
+def conditions() -> list[Condition]:
+    """All 28 of them, in the order of the printed tables."""
+    return [condition(reward, alpha, beta) for reward, alpha in ROWS for beta in BETAS]
 
 
-def cell(reward: str, alpha: float, beta: float) -> Condition:
-    """One cell of the tables."""
+def condition(reward: str, alpha: float, beta: float) -> Condition:
+    """One place of the tables."""
     labels = {
         "reward": reward,
         "alpha": f"{alpha:g}",
         "method": "rollin" if beta else "baseline",
         "beta": f"{beta:g}",
     }
-    config = TabularConfig(
-        reward="hard" if reward == "hard" else "easy", alpha=alpha, beta=beta, steps=STEPS
-    )
+    options = {"reward": reward, "alpha": alpha, "beta": beta, "steps": STEPS}
     row = (reward, alpha)
     values = {
         Reading("kappa", STEPS): PROGRESS[row][beta],
-        Reading("final_return", STEPS): RETURN[row][beta],
+        Reading("return", STEPS): RETURN[row][beta],
     }
-    return Condition("four-rooms", labels, config, values)
+    return Condition(labels, TASK, options, values)

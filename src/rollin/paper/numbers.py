@@ -34,10 +34,10 @@ def _fixed(parts: int, first: int = 0) -> Callable[[int], Lattice]:
 
 def families() -> list[Family]:
     """The three groups of tables that print progress."""
-    walked = [cell for cell in velocity.cells() if cell.walks]
+    walked = [cell for cell in velocity.conditions() if cell.labels["method"] != "scratch"]
     return [
         Family(
-            "ant maze", antmaze.cells(), antmaze.SEEDS, {"s/√8": 8},
+            "ant maze", antmaze.conditions(), antmaze.SEEDS, {"s/√8": 8},
             {
                 "k/(N - 1)": lambda n: Lattice(n - 1, 0, n - 1),
                 "k/N, k = 0 … N": lambda n: Lattice(n, 0, n),
@@ -60,7 +60,8 @@ def families() -> list[Family]:
             },
         ),
         Family(
-            "four rooms", four_rooms.cells(), four_rooms.SEEDS, {"s/√10": 10, "s/√500": POOLED},
+            "four rooms", four_rooms.conditions(), four_rooms.SEEDS,
+            {"s/√10": 10, "s/√500": POOLED},
             {"k/16": _fixed(16), "k/15": _fixed(15), "k/17": _fixed(17)},
         ),
     ]  # fmt: skip
@@ -69,8 +70,8 @@ def families() -> list[Family]:
 def progress(cells: list[Condition]) -> Iterator[tuple[Condition, int, Published]]:
     """Every printed κ, with its cell and step."""
     for cell in cells:
-        for (figure, step), value in cell.published.items():
-            if figure == "kappa":
+        for (quantity, step), value in cell.published.items():
+            if quantity == "kappa" and step is not None:
                 yield cell, step, value
 
 
@@ -137,9 +138,9 @@ def telling(cells: Sheet) -> Sheet:
 
 
 def _rooms() -> Iterator[tuple[Condition, Published, Published]]:
-    for cell in four_rooms.cells():
+    for cell in four_rooms.conditions():
         at = four_rooms.STEPS
-        kappa, total = (cell.published[Reading(name, at)] for name in ("kappa", "final_return"))
+        kappa, total = (cell.published[Reading(name, at)] for name in ("kappa", "return"))
         yield cell, kappa, total
 
 

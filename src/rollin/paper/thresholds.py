@@ -106,9 +106,9 @@ def shown(seeds: Iterable[int]) -> str:
 def standings() -> tuple[Standing, ...]:
     """All 40 printed cells of progress, in the order of the tables."""
     found: list[Standing] = []
-    for cell in velocity.cells():
-        for step in velocity.STEPS if cell.walks else ():
-            kappa, speed, total = (cell.published[Reading(n, step)] for n in velocity.NAMES)
+    for cell in velocity.conditions():
+        for step in velocity.STEPS if cell.labels["method"] != "scratch" else ():
+            kappa, speed, total = (cell.published[Reading(n, step)] for n in velocity.QUANTITIES)
             n = velocity.SEEDS
             sets = {
                 one

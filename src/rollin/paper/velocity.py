@@ -1,21 +1,20 @@
-"""Published figures of walker, hopper, humanoid and ant: mean ± standard error over 8 seeds.
+"""Published values of walker, hopper, humanoid and ant: mean ± standard error over 8 seeds.
 
 Copied from the paper: κ at half a million and a million steps, x-velocity and return of the 50,000
 steps before, for all β and from scratch. Nothing in this file is a number of ours.
 """
 
-from rollin.envs.registry import TASKS
-from rollin.runs.spec import rollin_config
+from rollin.runs.records import Reading
 from rollin.sweeps.published import Published, published, rows
-from rollin.sweeps.study import Condition, Reading
+from rollin.sweeps.study import Condition
 
 BETAS = (0.0, 0.1, 0.2, 0.5, 0.75)
 STEPS = (500_000, 1_000_000)
 SEEDS = 8
-NAMES = ("kappa", "x_velocity_mean_last", "return_mean_last")
+QUANTITIES = ("kappa", "x_velocity", "return")
 
-Figures = dict[str, Published]
-"""By name, as in a run's result.json: kappa, x_velocity_mean_last, return_mean_last."""
+Values = dict[str, Published]
+"""By quantity."""
 
 # robot, half or a whole million steps, then one cell for each of BETAS
 _KAPPA = rows(
@@ -61,9 +60,9 @@ _SCRATCH = rows(
 )
 
 
-def _figures() -> dict[tuple[str, str, float, int], Figures]:
-    found: dict[tuple[str, str, float, int], Figures] = {}
-    tables = {"kappa": _KAPPA, "x_velocity_mean_last": _SPEED, "return_mean_last": _RETURN}
+def _published() -> dict[tuple[str, str, float, int], Values]:
+    found: dict[tuple[str, str, float, int], Values] = {}
+    tables = {"kappa": _KAPPA, "x_velocity": _SPEED, "return": _RETURN}
     for name, table in tables.items():
         for robot, millions, *cells in table:
             step = round(1_000_000 * float(millions))
@@ -71,30 +70,30 @@ def _figures() -> dict[tuple[str, str, float, int], Figures]:
                 method = "rollin" if beta else "baseline"
                 found.setdefault((robot, method, beta, step), {})[name] = published(cell)
     for robot, millions, speed, total in _SCRATCH:
-        figures = {"x_velocity_mean_last": published(speed), "return_mean_last": published(total)}
-        found[robot, "scratch", 0.0, round(1_000_000 * float(millions))] = figures
+        values = {"x_velocity": published(speed), "return": published(total)}
+        found[robot, "scratch", 0.0, round(1_000_000 * float(millions))] = values
     return found
 
 
-FIGURES = _figures()
-"""Figures by robot, method, β (0 without roll-in) and step."""
+PUBLISHED = _published()
+"""Values by robot, method, β (0 without roll-in) and step."""
 
 
-def cells() -> list[Condition]:
-    """All 24 cells: four robots, from scratch and with five β (0 is the baseline)."""
-    conditions = dict.fromkeys(key[:3] for key in FIGURES)
+def conditions() -> list[Condition]:
+    """All 24 of them: four robots, from scratch and with five β (0 is the baseline)."""
+    printed = dict.fromkeys(key[:3] for key in PUBLISHED)
     order = {"scratch": 0, "baseline": 1, "rollin": 2}
-    robots = list(dict.fromkeys(robot for robot, *_ in conditions))
-    found = sorted(conditions, key=lambda c: (robots.index(c[0]), order[c[1]], c[2]))
-    return [_cell(*condition) for condition in found]
+    robots = list(dict.fromkeys(robot for robot, *_ in printed))
+    found = sorted(printed, key=lambda c: (robots.index(c[0]), order[c[1]], c[2]))
+    return [_condition(*condition) for condition in found]
 
 
-def _cell(robot: str, method: str, beta: float) -> Condition:
+def _condition(robot: str, method: str, beta: float) -> Condition:
     labels = {"env": robot, "method": method, "beta": f"{beta:g}"}
-    config = rollin_config(**TASKS[robot].defaults, method=method, beta=beta)
+    options = {"method": method, "beta": beta, "steps": STEPS[-1]}
     values = {
         Reading(name, step): value
         for step in STEPS
-        for name, value in FIGURES[robot, method, beta, step].items()
+        for name, value in PUBLISHED[robot, method, beta, step].items()
     }
-    return Condition(robot, labels, config, values)
+    return Condition(labels, robot, options, values)

@@ -1,12 +1,13 @@
-"""A table's results beside its page: CSV for programs, LaTeX for papers."""
+"""A study's results beside its page: CSV for programs, LaTeX for papers."""
 
 import csv
 import io
+import re
 from typing import Any
 
-from rollin.analysis.results import TableResults
-from rollin.analysis.tables import Place, ReadingTable, grids
-from rollin.report.words import percent
+from rollin.analysis.results import StudyResults
+from rollin.analysis.tables import Place, ReadingTable, reading_tables
+from rollin.report.words import label_text, percent, place_text, table_title
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -31,25 +32,33 @@ _LATEX = {
 }
 
 
-def file_name(results: TableResults) -> str:
-    """What its files are called but for the ending; a scale that is not the paper's is named."""
+def safe_name(name: str) -> str:
+    """A name as a part of a file's name, and of an anchor in a page."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "study"
+
+
+def file_name(results: StudyResults) -> str:
+    """What its files are called but for the ending; a scale that is not the paper's is named.
+
+    Runs of no study are called by their task, which may have the name of a table.
+    """
     scale = "" if results.scale == 1 else f"-scale-{results.scale:g}"
-    return f"table-{results.table.name}{scale}"
+    return f"{'runs' if results.own else 'table'}-{safe_name(results.study.name)}{scale}"
 
 
-def table_csv(results: TableResults) -> str:
-    """One row for each cell and reading."""
+def table_csv(results: StudyResults) -> str:
+    """One row for each condition and reading."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    labels = list(dict.fromkeys(name for cell in results.table.cells for name in cell.labels))
+    labels = list(dict.fromkeys(name for c in results.study.conditions for name in c.labels))
     writer.writerow(
-        [*labels, "figure", "step", "published_step", "seeds", "published", "published_error",
+        [*labels, "quantity", "step", "published_step", "seeds", "published", "published_error",
          "mean", "error", "iqm", "iqm_low", "iqm_high", "difference", "values"]
     )  # fmt: skip
     for r in results.results:
         published = r.published
-        row: list[Any] = [r.cell.labels.get(name, "") for name in labels]
-        row += [r.reading.figure, r.step, r.reading.step, r.summary.n]
+        row: list[Any] = [r.condition.labels.get(name, "") for name in labels]
+        row += [r.reading.quantity, _or_end(r.step), _or_end(r.reading.step), r.summary.n]
         row += [published.printed_mean, published.printed_error] if published else ["", ""]
         one = r.summary.n == 1  # which knows nothing of the spread
         row += [_short(r.summary.mean), "" if one else _short(r.summary.error), _short(r.iqm.value)]
@@ -57,6 +66,10 @@ def table_csv(results: TableResults) -> str:
         row += ["" if r.difference is None else _short(r.difference)]
         writer.writerow([*row, " ".join(f"{value:.6g}" for value in r.values)])
     return out.getvalue()
+
+
+def _or_end(step: int | None) -> int | str:
+    return "end" if step is None else step
 
 
 def _short(value: float) -> str:
@@ -68,8 +81,11 @@ def escape(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
-def table_latex(results: TableResults) -> str:
-    """A booktabs table to be included: published over ours, purple where ROLLIN is ahead."""
+def table_latex(results: StudyResults) -> str:
+    """A booktabs table to be included, purple where the baseline is beaten.
+
+    What was published stands over ours.
+    """
     lines = [
         "% needs \\usepackage{booktabs,xcolor}",
         r"\begin{table}[t]",
@@ -77,49 +93,62 @@ def table_latex(results: TableResults) -> str:
         rf"\caption{{{escape(_caption(results))}}}",
         rf"\label{{{file_name(results).replace('-', ':', 1)}}}",
     ]
-    for number, grid in enumerate(grids(results)):
+    for number, table in enumerate(reading_tables(results)):
         lines += [r"\par\medskip"] * (number > 0)
-        lines += _tabular(grid)
+        lines += _tabular(table, of_the_paper=results.of_the_paper)
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _caption(results: TableResults) -> str:
-    table = results.table
+def _caption(results: StudyResults) -> str:
+    study = results.study
     sizes = sorted({len(runs) for runs in results.runs.values()})
     seeds = "–".join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))
-    text = (
-        f"{table.title} ({table.printed} of the paper). Upper line: published; lower line: ours, "
-        f"mean ± standard error over {seeds} {'seed' if seeds == '1' else 'seeds'}. "
-        "Purple: ROLLIN above the baseline; bold: best of its row."
-    )
-    if results.scale != 1:
-        text += f" Our training has {percent(results.scale)} of the paper's length."
-    return text
+    over = f"ean ± standard error over {seeds} {'seed' if seeds == '1' else 'seeds'}. "
+    if results.of_the_paper:
+        printed = f" ({study.printed} of the paper)" if study.printed else ""
+        text = (
+            f"{study.heading}{printed}. Upper line: published; lower line: ours, m{over}"
+            "Purple: ROLLIN above the baseline; bold: best of its row."
+        )
+        whole = "Our training has {} of the paper's length."
+    else:
+        purple = "Purple: above the baseline; bold" if study.baseline else "Bold"
+        text = f"{study.heading}. M{over}{purple}: best of its row."
+        whole = "Training has {} of its full length."
+    return text if results.scale == 1 else f"{text} {whole.format(percent(results.scale))}"
 
 
-def _tabular(grid: ReadingTable) -> list[str]:
+def _tabular(table: ReadingTable, *, of_the_paper: bool) -> list[str]:
+    columns = [label_text(column) or "all runs" for column in table.columns]
     lines = [
-        rf"\begin{{tabular}}{{l{'c' * len(grid.columns)}}}",
+        rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
         r"\toprule",
-        " & ".join(escape(text) for text in (grid.title, *grid.columns)) + r" \\",
+        " & ".join(escape(text) for text in (table_title(table), *columns)) + r" \\",
         r"\midrule",
     ]
-    for number, (name, places) in enumerate(grid.rows):
+    for number, (labels, places) in enumerate(table.rows):
         if number:
             lines.append(r"\addlinespace")
-        lines.append(" & ".join([escape(name), *(_published(p) for p in places)]) + r" \\")
-        lines.append(" & ".join(["", *(_ours(p) for p in places)]) + r" \\")
+        name, ours = escape(label_text(labels)), [_ours(p) for p in places]
+        if of_the_paper:
+            lines.append(" & ".join([name, *(_published(p) for p in places)]) + r" \\")
+            name = ""
+        lines.append(" & ".join([name, *ours]) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _published(place: Place | None) -> str:
     if place is None:
         return "--"
-    return _marked(place.published, bold=place.published_best, purple=place.published_beats)
+    return _marked(
+        place_text(place).published, bold=place.published_best, purple=place.published_beats
+    )
 
 
 def _ours(place: Place | None) -> str:
-    return "--" if place is None else _marked(place.ours, bold=place.best, purple=place.beats)
+    if place is None:
+        return "--"
+    return _marked(place_text(place).ours, bold=place.best, purple=place.beats)
 
 
 def _marked(text: str, *, bold: bool, purple: bool) -> str:

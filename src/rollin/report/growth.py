@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rollin.analysis.gains import Curve, CurveName
 from rollin.analysis.growth import Growth, Slope
-from rollin.report.style import SCRATCH, beta_colour
+from rollin.report.looks import SCRATCH, beta_colour
 
 NATURAL = "#0891b2"
 WIDTH = 9.4, 10.5  # inches, of the main figure and of the other families

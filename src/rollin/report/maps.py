@@ -8,8 +8,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from rollin.curriculum.contexts import Curriculum
+from rollin.envs.registry import TASKS
 from rollin.envs.umaze import PATH, draw_maze
-from rollin.sweeps.study import DELTAS
 from rollin.tabular.four_rooms import GRID, REWARDS, four_rooms, path
 from rollin.tabular.grid import COLLECT, MOVES, Cell, Grid
 from rollin.tabular.mdp import Array
@@ -80,7 +80,7 @@ def goal_path() -> Figure:
     figure = Figure(figsize=(4.4, 4.4))
     ax = figure.subplots()
     draw_maze(ax, PATH[-1], [])
-    delta = DELTAS["antmaze-umaze"]
+    delta = TASKS["antmaze-umaze"].delta or 1 / 24
     goals = Curriculum.along(PATH, delta, 0.0, start="delta").contexts
     ax.scatter(*goals.T, c=np.linspace(0.3, 1, len(goals)), cmap="Purples", vmin=0, vmax=1, s=26,
                edgecolors="#4c1d95", linewidths=0.6, zorder=4)  # fmt: skip

@@ -1,6 +1,7 @@
 """One self-contained HTML page from collected runs, with LaTeX and CSV tables beside it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,36 +12,54 @@ from threadpoolctl import threadpool_limits
 
 from rollin import __version__
 from rollin.analysis.collect import Collection
-from rollin.analysis.findings import ENOUGH
-from rollin.analysis.results import TableResults, results_of
-from rollin.report.conditions import columns, conditions
+from rollin.analysis.curves import panels
+from rollin.analysis.findings import ENOUGH, setting_of
+from rollin.analysis.group import group
+from rollin.analysis.results import StudyResults, results_of
+from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, table_csv, table_latex
-from rollin.report.panels import other_panels, panels, panels_figure
 from rollin.report.pictures import Picture, pictures
-from rollin.report.records import RunRecord, TabularRecord
-from rollin.report.runs_csv import RUNS_FILE, fits_csv, runs_csv
-from rollin.report.sections import curve_block, section
+from rollin.report.sections import section
 from rollin.report.style import save_picture, styled, to_svg
+from rollin.report.words import (
+    improvement_text,
+    label_text,
+    place_text,
+    published_at,
+    table_title,
+    warnings,
+)
+from rollin.runs.engines import engine
 from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.records import RUNS, Record, write_records
+from rollin.sweeps.study import Study
 
 
 def make_report(
     collection: Collection,
     out: Path,
+    studies: Sequence[Study],
     title: str | None = None,
     *,
-    table: str | None = None,
+    only: str | None = None,
     images: bool = False,
-) -> list[TableResults]:
+) -> list[StudyResults]:
     """Write the page to `out`, and its tables as LaTeX and CSV beside it.
 
-    table: show that table of the paper and no other; images: every figure as PNG, too, in figures/.
+    studies: those that runs may belong to, besides their sweeps' own; only: show that study and no
+    other; images: every figure as PNG, too, in figures/.
     """
-    results = results_of(collection, table)
+    known = [*studies, *collection.studies]
+    grouping = group(collection.records, known)
+    collection.skipped += grouping.skipped
+    collection.notes += grouping.notes
+    named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
+    results = results_of(grouping, known, named, only)
+    every = results if only is None else results_of(grouping, known, named)
     make_directory(out.parent)
-    _keep_runs(collection, out.parent / RUNS_FILE)
+    _keep_runs(collection, labelled(every), out.parent)
     with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
-        drawn = pictures(collection.records)
+        drawn = pictures(labelled(results))
         write_atomically(out, render(collection, results, drawn, title).encode())
         if images:
             _write_images(out.parent / "figures", results, drawn)
@@ -52,22 +71,34 @@ def make_report(
     return results
 
 
-def _keep_runs(collection: Collection, path: Path) -> None:
-    """Write the runs' CSV, but never over one that was read or that holds anything else."""
-    rooms = [r for r in collection.records if isinstance(r, TabularRecord) and fits_csv(r)]
-    if not rooms or collection.was_read(path):
+def labelled(results: Sequence[StudyResults]) -> list[Record]:
+    """Every run that is shown, once, under the name of its condition."""
+    found: dict[int, Record] = {}
+    for study in results:
+        for condition, runs in study.runs.items():
+            for run in runs:
+                place = {"labels": condition.labels, "family": study.study.shared}
+                found.setdefault(id(run), replace(run, **place, scale=study.scale))
+    return list(found.values())
+
+
+def _keep_runs(collection: Collection, records: Sequence[Record], directory: Path) -> None:
+    """Write the records as CSV, but never over some that were read or that hold other runs."""
+    if collection.was_read(directory / RUNS):
         return
-    data = runs_csv(rooms)
-    if path.exists() and not set(path.read_bytes().splitlines()) <= set(data.splitlines()):
+    data = write_records(records)
+    path = directory / RUNS
+    if path.exists() and not set(path.read_bytes().splitlines()) <= set(data[RUNS].splitlines()):
         collection.notes.append(
             f"{path} was left as it is: it holds other runs than these. Move it away, or choose "
             "another --out."
         )
         return
-    write_atomically(path, data)
+    for name, text in data.items():
+        write_atomically(directory / name, text)
 
 
-def _write_images(folder: Path, results: Sequence[TableResults], drawn: Sequence[Picture]) -> None:
+def _write_images(folder: Path, results: Sequence[StudyResults], drawn: Sequence[Picture]) -> None:
     make_directory(folder)
     for picture in drawn:
         save_picture(folder / f"{picture.name}.png", picture.figure)
@@ -79,17 +110,22 @@ def _write_images(folder: Path, results: Sequence[TableResults], drawn: Sequence
 
 def render(
     collection: Collection,
-    results: Sequence[TableResults],
+    results: Sequence[StudyResults],
     drawn: Sequence[Picture],
     title: str | None,
 ) -> str:
     """The page as text."""
-    records = collection.records
-    matched = {id(run) for found in results for runs in found.runs.values() for run in runs}
-    others = [record for record in records if id(record) not in matched]
-    apart = conditions(others)
+    records = labelled(results)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True)  # fmt: skip
+    words = {
+        "label_text": label_text,
+        "place_text": place_text,
+        "table_title": table_title,
+        "published_at": published_at,
+        "improvement_text": improvement_text,
+        "setting_of": setting_of,
+    }
     return environment.from_string(_template("report.html.j2")).render(
         title=title or default_title(records),
         style=Markup(_template("style.css")),
@@ -98,14 +134,13 @@ def render(
         warnings=_warnings(collection, results),
         skipped=collection.skipped,
         sections=[section(found) for found in results],
-        conditions=apart,
-        condition_columns=columns(apart),
         enough=ENOUGH,
-        others=curve_block(other_panels(others), "others"),
+        published=any(found.of_the_paper for found in results),
         pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
         collection=collection,
         seeds=sorted({record.seed for record in records}),
         version=__version__,
+        **words,
     )
 
 
@@ -113,36 +148,37 @@ def _template(name: str) -> str:
     return files("rollin.report").joinpath(f"templates/{name}").read_text("utf-8")
 
 
-def default_title(records: Sequence[RunRecord]) -> str:
+def default_title(records: Sequence[Record]) -> str:
     """The tasks that were run."""
-    return f"ROLLIN on {', '.join(sorted({record.spec.task for record in records}))}"
+    return f"ROLLIN on {', '.join(sorted({record.task for record in records}))}"
 
 
-def _facts(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
+def _facts(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Numbers at the head of the page, with what they count."""
     seeds = len({record.seed for record in records})
     facts = [
         (f"{len(records):,}", "finished run" if len(records) == 1 else "finished runs"),
         (f"{seeds}", "seed" if seeds == 1 else "seeds"),
     ]
-    for what, tabular in (("gradient steps", True), ("environment steps", False)):
-        steps = sum(r.steps for r in records if isinstance(r, TabularRecord) == tabular)
-        if steps:
-            facts.append((f"{steps:,}", what))
-    minutes = sum(record.seconds for record in records) / 60
+    steps: dict[str, int] = {}
+    for record in records:
+        words = engine(record.engine).step_words
+        steps[words] = steps.get(words, 0) + record.step
+    facts += [(f"{count:,}", words) for words, count in sorted(steps.items(), reverse=True)]
+    minutes = sum(record.costs.seconds or 0 for record in records) / 60
     if minutes < 60:
         return [*facts, (f"{minutes:.1f}", "core-minutes")]
     return [*facts, (f"{minutes / 60:,.1f}", "core-hours")]
 
 
-def _warnings(collection: Collection, results: Sequence[TableResults]) -> list[str]:
-    """Everything in which these results are not the paper's, or not of one piece."""
+def _warnings(collection: Collection, results: Sequence[StudyResults]) -> list[str]:
+    """Everything in which these results are not the study's, or not of one piece."""
     notes: list[str] = []
     for found in results:
         if len(results) == 1:
-            notes += found.warnings()
-        elif own := found.warnings():
-            notes.append(f"{found.table.title}: {' '.join(own)}")
+            notes += warnings(found)
+        elif own := warnings(found):
+            notes.append(f"{found.study.heading}: {' '.join(own)}")
     notes += collection.notes
     for sweep in collection.sweeps:
         if sweep.missing:

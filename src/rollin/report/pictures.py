@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
-from rollin.paper.four_rooms import HEADLINE_BETA
+from rollin.analysis import maps as computed
+from rollin.analysis.maps import Distributions, FirstBatch, Learned
 from rollin.report import maps
-from rollin.report.records import RunRecord, TabularRecord
-from rollin.report.style import BASELINE, ROLLIN
-from rollin.runs.engines.tabular import start_distributions
-from rollin.runs.mdps import load_mdp
-from rollin.tabular import soft
+from rollin.report.looks import BASELINE, ROLLIN
+from rollin.runs.records import Record
 from rollin.tabular.four_rooms import GRID, path
 from rollin.tabular.grid import COLLECT
 
@@ -34,11 +27,12 @@ class Picture:
     plate: bool = True
 
 
-def pictures(records: Sequence[RunRecord]) -> list[Picture]:
+def pictures(records: Sequence[Record]) -> list[Picture]:
     """All that the runs allow."""
-    runs = [r for r in records if isinstance(r, TabularRecord)]
+    runs = computed.tabular(records)
     found: list[Picture] = []
-    if any(r.success_mu for r in runs if r.config.beta > 0):
+    batches = computed.first_batches(runs)
+    if batches:
         found.append(
             Picture(
                 "first-batch",
@@ -46,139 +40,84 @@ def pictures(records: Sequence[RunRecord]) -> list[Picture]:
                 "Exact probability that a trajectory succeeds on context k with the policy of "
                 "context k-1, started from ρ and from the roll-in distribution μₖ; "
                 "median and range over seeds.",
-                first_batch_figure(runs),
+                first_batch_figure(batches),
                 plate=False,
             )
         )
-    rooms = [r for r in runs if r.spec.task == "four-rooms"]
-    if rooms:
+    if any(r.task == "four-rooms" for r in runs):
         caption = "Reward of collecting in a cell on the last context; darker is more."
         title = "The two rewards and the path of goals"
         found.append(Picture("rewards", title, caption, maps.reward_maps()))
-    return found + _map_pictures(rooms)
+    return found + _map_pictures(runs)
 
 
-def _map_pictures(records: list[TabularRecord]) -> list[Picture]:
+def _map_pictures(records: Sequence[Record]) -> list[Picture]:
     """Maps of the run that came farthest with roll-in, and the baseline's policy beside its own."""
-    rolled, plain = _pair_to_show([r for r in records if _tensors(r)])
+    rolled, plain = computed.farthest(records)
     found: list[Picture] = []
-    if rolled is not None:
-        found += _distribution_pictures(rolled)
+    if rolled is not None and (told := computed.distributions(rolled)) is not None:
+        found += _distribution_pictures(told)
     for record, name in ((plain, "baseline"), (rolled, "ROLLIN")):
-        if record is None:
-            continue
-        mdp = load_mdp("four-rooms", reward=record.config.reward, gamma=record.config.gamma)
-        log_pi = soft.log_softmax(_tensors(record)["theta"])
-        k = record.k
-        caption = (
-            "Likeliest action per cell at the end: arrows move, squares collect, crosses are dummy "
-            "actions, dots mean that none stands out. Green: the reward on the run's last context."
-        )
-        rewards = mdp.task(k).r[:, COLLECT]
-        title = f"{name}, seed {record.config.seed}: k = {k}"
-        figure = maps.policy_map(GRID, log_pi, path()[k], rewards, title)
-        found.append(Picture(f"policy-{name.lower()}", f"What it learned: {name}", caption, figure))
+        if record is not None:
+            found.append(_policy_picture(computed.learned(record), name))
     return found
 
 
-Pair = tuple[TabularRecord | None, TabularRecord | None]
+def _policy_picture(learned: Learned, name: str) -> Picture:
+    k = learned.record.k or 0
+    caption = (
+        "Likeliest action per cell at the end: arrows move, squares collect, crosses are dummy "
+        "actions, dots mean that none stands out. Green: the reward on the run's last context."
+    )
+    title = f"{name}, seed {learned.record.seed}: k = {k}"
+    rewards = learned.rewards[:, COLLECT]
+    figure = maps.policy_map(GRID, learned.log_pi, path()[k], rewards, title)
+    return Picture(f"policy-{name.lower()}", f"What it learned: {name}", caption, figure)
 
 
-def _pair_to_show(records: list[TabularRecord]) -> Pair:
-    """The best run with and without roll-in, of the setting where roll-in shows most."""
-    pairs = [
-        (
-            max((r for r in runs if r.config.beta > 0), key=_farthest, default=None),
-            max((r for r in runs if r.config.beta == 0), key=_farthest, default=None),
-        )
-        for runs in _by_setting(records).values()
-    ]
-
-    def worth(pair: Pair) -> tuple[int, int]:
-        rolled, plain = pair
-        reached = rolled.k if rolled else -1
-        return reached, reached - (plain.k if plain else reached)
-
-    return max(pairs, key=worth, default=(None, None))
-
-
-def _by_setting(records: Sequence[TabularRecord]) -> dict[str, list[TabularRecord]]:
-    found: dict[str, list[TabularRecord]] = {}
-    for record in sorted(records, key=lambda r: (r.config.reward != "hard", -r.config.alpha)):
-        task, config = record.spec.task, record.config
-        name = config.reward if task == "four-rooms" else task
-        found.setdefault(f"{name}, α = {config.alpha:g}", []).append(record)
-    return found
-
-
-def _farthest(record: TabularRecord) -> tuple[int, bool, int]:
-    return record.k, record.config.beta == HEADLINE_BETA, -record.config.seed
-
-
-@cache
-def _load(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError):  # the page does without its maps
-        return {}
-
-
-def _tensors(record: TabularRecord) -> dict[str, np.ndarray[Any, Any]]:
-    """A run's learned parameters; empty if they were not kept or cannot be read."""
-    return {} if record.path is None else _load(record.path / "policy.safetensors")
-
-
-def _distribution_pictures(record: TabularRecord) -> list[Picture]:
-    policies = [p.astype(np.float64) for p in _tensors(record).get("log_policies", ())]
-    if not policies:
-        return []
-    config = record.config
-    mdp = load_mdp("four-rooms", reward=config.reward, gamma=config.gamma)
-    starts = start_distributions(mdp, policies, config)
-    visits = [soft.visitation(mdp, p, s.mu) for p, s in zip(policies, starts, strict=False)]
-    run = f"reward {config.reward}, α = {config.alpha:g}, β = {config.beta:g}, seed {config.seed}"
+def _distribution_pictures(told: Distributions) -> list[Picture]:
+    options = told.record.options
+    run = (
+        f"reward {options['reward']}, α = {options['alpha']:g}, β = {options['beta']:g}, "
+        f"seed {told.record.seed}"
+    )
     return [
         Picture(
             "mu",
             "Where trajectories start: μₖ",
             f"Roll-in distribution of every context ({run}), logarithmic; the star is the goal.",
-            maps.distribution_maps(GRID, [s.mu for s in starts], path(), r"\mu"),
+            maps.distribution_maps(GRID, told.starts, path(), r"\mu"),
         ),
         Picture(
             "visitation",
             "Where the learned policy goes: d",
             f"Discounted visitation from μₖ of the policy that mastered context k ({run}).",
-            maps.distribution_maps(GRID, visits, path(), "d"),
+            maps.distribution_maps(GRID, told.visits, path(), "d"),
         ),
     ]
 
 
-def first_batch_figure(records: Sequence[TabularRecord]) -> Figure:
+def first_batch_figure(found: Sequence[FirstBatch]) -> Figure:
     """Probability that a trajectory succeeds right after a switch, from ρ and from μ_k.
 
-    Over the runs with roll-in of each setting: median, and the range over seeds.
+    Of each setting: the median, and the range over seeds.
     """
-    rolled = _by_setting([r for r in records if r.config.beta > 0])
-    found = {name: rs for name, rs in rolled.items() if any(r.success_mu for r in rs)}
     columns = max(1, min(2, len(found)))
     rows = max(1, -(-len(found) // columns))
     figure = Figure(figsize=(4.4 * columns + 0.6, 2.7 * rows + 0.4))
     axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     for ax in axes[len(found) :]:
         ax.set_axis_off()
-    for ax, (name, runs) in zip(axes, found.items(), strict=False):
-        beta = HEADLINE_BETA
-        if all(r.config.beta != beta for r in runs):
-            beta = runs[0].config.beta
-        _draw_first_batch(ax, [r for r in runs if r.config.beta == beta])
-        ax.set_title(f"{name}, β = {beta:g}")
+    for ax, batch in zip(axes, found, strict=False):
+        _draw_first_batch(ax, batch)
+        ax.set_title(f"{batch.setting}, β = {batch.beta:g}", parse_math=False)
     figure.tight_layout()
     return figure
 
 
-def _draw_first_batch(ax: Axes, runs: Sequence[TabularRecord]) -> None:
-    _draw_range(ax, [r.success_rho for r in runs], BASELINE, "from ρ")
-    _draw_range(ax, [r.success_mu for r in runs], ROLLIN, "from μₖ")
+def _draw_first_batch(ax: Axes, batch: FirstBatch) -> None:
+    _draw_range(ax, batch.from_rho, BASELINE, "from ρ")
+    _draw_range(ax, batch.from_mu, ROLLIN, "from μₖ")
     ax.set_xlabel("context k")
     ax.set_ylabel("first-batch success")
     ax.set_yscale("log")

@@ -1,26 +1,31 @@
-"""What a page shows of each table: grids, findings, a row per condition, learning curves."""
+"""What a page shows of each study: grids, findings, a row per condition, learning curves."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from rollin.analysis.curves import Panel, panels
 from rollin.analysis.findings import Arrivals, Improvement, agreement, arrivals, improvements
-from rollin.analysis.results import CellResult, TableResults
-from rollin.analysis.tables import ReadingTable, grids
+from rollin.analysis.results import Result, StudyResults
+from rollin.analysis.tables import ReadingTable, reading_tables
+from rollin.report.charts import line_names, looks_by_name, panel_figure, panel_title
 from rollin.report.exports import file_name
-from rollin.report.panels import Panel, panels
 from rollin.report.strips import common_axis, strip
 from rollin.report.style import themed, to_svg
 from rollin.report.words import (
-    method_text,
+    NONE,
+    agreement_text,
+    label_text,
+    length_text,
+    method_heading,
     percent,
+    quantity_text,
     reading_text,
     signed,
     summary_text,
-    trace_text,
 )
-from rollin.sweeps.study import METHOD, differing
+from rollin.sweeps.study import differing
 
 Placed = tuple[str, int]
 
@@ -32,7 +37,7 @@ class Row:
     Words go with their place in the paper's order: 1/24 stands before 1/18, 500k before 1M.
     """
 
-    result: CellResult
+    result: Result
     reading: Placed
     labels: list[Placed]
     method: Placed
@@ -72,77 +77,81 @@ class CurveBlock:
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the paper with our runs of one scale."""
+    """A study with our runs of one scale."""
 
     anchor: str
     title: str
     printed: str
-    results: TableResults
-    grids: list[ReadingTable]
+    results: StudyResults
+    tables: list[ReadingTable]
     improvements: list[tuple[str, list[Improvement]]]
     few: bool
     arrivals: list[tuple[str, list[Arrivals]]]
     sentences: list[str]
     label_names: list[str]
+    method: str
     rows: list[Row]
     curves: CurveBlock
 
 
-def section(results: TableResults) -> Section:
-    """Everything of one table."""
-    table = results.table
-    title = table.title
+def section(results: StudyResults) -> Section:
+    """Everything of one study."""
+    study = results.study
+    title = study.heading
     if results.scale != 1:
-        title += f" ({percent(results.scale)} of the paper's length)"
-    read = [(reading, reading_text(reading, results.scale)) for reading in table.readings]
+        whole = "the paper's" if results.of_the_paper else "the full"
+        title += f" ({percent(results.scale)} of {whole} length)"
+    read = [(r, reading_text(r, results.step_of(r))) for r in study.readings]
     better = [(text, improvements(results, reading)) for reading, text in read]
     came = [(text, arrivals(results, reading)) for reading, text in read]
-    said = [agreement(results, reading) for reading, _ in read]
+    near = (agreement(results, reading) for reading, _ in read)
     names = _label_names(results)
     return Section(
         file_name(results),
         title,
-        table.printed,
+        study.printed or length_text(results),
         results,
-        grids(results),
+        reading_tables(results),
         [(text, some) for text, some in better if some],
         any(found.interval is None for _, some in better for found in some),
         [(text, some) for text, some in came if some],
-        [sentence for sentence in said if sentence],
+        [agreement_text(found) for found in near if found is not None],
         names,
+        method_heading(results),
         _rows(results, names),
         curve_block(panels(results), file_name(results)),
     )
 
 
-def _label_names(results: TableResults) -> list[str]:
+def _label_names(results: StudyResults) -> list[str]:
     """Labels in which the settings differ."""
-    return [name for name in differing(list(results.runs)) if name not in METHOD]
+    return [n for n in differing(list(results.runs)) if n not in results.study.across]
 
 
-def _rows(results: TableResults, names: Sequence[str]) -> list[Row]:
-    cells = results.table.cells
-    orders = {name: _order(cell.labels.get(name, "") for cell in cells) for name in names}
-    methods = _order(method_text(cell.labels) for cell in cells)
+def _rows(results: StudyResults, names: Sequence[str]) -> list[Row]:
+    conditions, across = results.study.conditions, results.study.across
+    orders = {name: _order(c.labels.get(name, "") for c in conditions) for name in names}
+    methods = _order(label_text(c.labels, across) for c in conditions)
     rows = []
-    for place, reading in enumerate(results.table.readings):
+    for place, reading in enumerate(results.study.readings):
         some = [r for r in results.results if r.reading == reading]
         if not some:
             continue
         axis, digits = common_axis(some), results.digits(reading)
-        text = reading_text(reading, results.scale)
+        text = reading_text(reading, results.step_of(reading))
         for r in some:
-            labels, method = r.cell.labels, method_text(r.cell.labels)
+            labels = r.condition.labels
+            method = label_text(labels, across)
             value, low, high = (f"{v:.{digits}f}" for v in r.iqm)
             rows.append(
                 Row(
                     r,
                     (text, place),
                     [(word := labels.get(name, ""), orders[name][word]) for name in names],
-                    method=(method, methods[method]),
-                    published=str(r.published) if r.published else "–",
+                    method=(method or "all runs", methods[method]),
+                    published=str(r.published) if r.published else NONE,
                     ours=summary_text(r.summary, digits),
-                    difference="–" if r.difference is None else signed(r.difference, digits),
+                    difference=NONE if r.difference is None else signed(r.difference, digits),
                     iqm=f"{value} [{low}, {high}]" if len(r.values) > 1 else value,
                     strip=strip(r, axis),
                     beats=results.beats_baseline(r),
@@ -158,18 +167,20 @@ def _order(texts: Iterable[str]) -> dict[str, int]:
 
 def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock:
     """Every panel as a drawing of its own."""
-    quantities = []
-    for name, some in found.items():
-        drawn = []
-        for number, panel in enumerate(some):
-            svg = to_svg(panel.figure(), f"{anchor}-{name}-{number}-", tight=False)
-            drawn.append((f"{trace_text(name)}, {panel.title}", Markup(svg)))
-        quantities.append(Curves(trace_text(name), drawn))
     every = [panel for some in found.values() for panel in some]
-    keys: dict[str, Key] = {}
-    for panel in sorted(every, key=lambda p: -len(p.lines)):  # the fullest has the whole order
-        for line in panel.lines:
-            dashed = line.look.get("linestyle", "-") != "-"
-            keys.setdefault(line.label, Key(line.label, themed(line.look["color"]), dashed))
+    looks = looks_by_name(every)
+    quantities = []
+    for number, (quantity, some) in enumerate(found.items()):
+        drawn = []
+        for place, panel in enumerate(some):
+            svg = to_svg(panel_figure(panel, looks), f"{anchor}-{number}-{place}-", tight=False)
+            drawn.append((f"{quantity_text(quantity)}, {panel_title(panel)}", Markup(svg)))
+        quantities.append(Curves(quantity_text(quantity), drawn))
+    drawn_names = {name for panel in every for name in line_names(panel)}
+    keys = [
+        Key(name, themed(look["color"]), look["linestyle"] != "-")
+        for name, look in looks.items()
+        if name in drawn_names
+    ]
     known = any(line.published_inside() for panel in every for line in panel.lines)
-    return CurveBlock(list(keys.values()), quantities, known)
+    return CurveBlock(keys, quantities, known)

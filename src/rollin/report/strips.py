@@ -4,21 +4,21 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rollin.analysis.results import CellResult
+from rollin.analysis.results import Result
 
 WIDTH, HEIGHT, MARGIN = 116, 20, 5
 
 
-def common_axis(results: Sequence[CellResult]) -> tuple[float, float]:
+def common_axis(results: Sequence[Result]) -> tuple[float, float]:
     """What the dots of these results lie between: 0 and 1 for κ."""
     values = [value for r in results for value in r.values]
     values += [r.published.mean for r in results if r.published]
     low, high = min(0.0, *values), max(values)
-    high = 1.0 if results[0].reading.figure == "kappa" else high
+    high = 1.0 if results[0].reading.quantity == "kappa" else high
     return low, high if high > low else low + 1.0
 
 
-def strip(result: CellResult, axis: tuple[float, float]) -> Markup:
+def strip(result: Result, axis: tuple[float, float]) -> Markup:
     """A small drawing, described in words for who cannot see it."""
     low, high = axis
 

@@ -10,23 +10,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from rollin.report.lines import GROUP
+from rollin.report.charts import GROUP
+from rollin.report.looks import BASELINE, ROLLIN, SCRATCH, SPARE
 from rollin.runs.files import write_atomically
 
-SCRATCH = "#111827"
-BASELINE = "#6b7280"
-ROLLIN = "#7c3aed"
-BETA_COLOURS = {
-    0.0: BASELINE,
-    0.1: "#0891b2",
-    0.2: "#059669",
-    0.3: "#65a30d",
-    0.5: "#d97706",
-    0.75: ROLLIN,
-    0.9: "#db2777",
-}
-SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
-"""For β that have no colour of their own, and for the ablation."""
 INK, GRID, PAPER = "#374151", "#e5e7eb", "#ffffff"
 THEME = {
     INK: "ink",
@@ -67,11 +54,6 @@ def styled() -> Iterator[None]:
     """Use the style while inside, without touching anybody's global settings."""
     with mpl.rc_context(RC):
         yield
-
-
-def beta_colour(beta: float) -> str:
-    """Colour of a mixing ratio."""
-    return BETA_COLOURS.get(round(beta, 4), ROLLIN if beta > 0 else BASELINE)
 
 
 def themed(colour: str) -> str:

@@ -1,49 +1,56 @@
-"""How figures, conditions and numbers are called on pages, in tables and on charts."""
+"""How quantities, conditions and numbers are called on pages, in tables and on charts."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
+from rollin.analysis.findings import Agreement, Improvement
+from rollin.analysis.results import StudyResults
 from rollin.analysis.statistics import Summary
-from rollin.sweeps.study import Reading
+from rollin.analysis.tables import Place, ReadingTable
+from rollin.runs.records import Reading
+from rollin.sweeps.study import METHOD
 
-FIGURES = {
+QUANTITIES = {
     "kappa": "κ",
-    "final_return": "final return",
-    "x_velocity_mean_last": "x-velocity (m/s)",
-    "return_mean_last": "return",
+    "kappa_mean": "mean κ",
+    "return": "return",
+    "return_final": "return on the last context",
+    "success_final": "success on the last context",
+    "x_velocity": "x-velocity (m/s)",
 }
-TRACES = {"kappa": "kappa", "final_return": "return", "x_velocity_mean_last": "x_velocity",
-          "return_mean_last": "return"}  # fmt: skip
-"""What is drawn against steps for a figure."""
 _SYMBOLS = {"alpha": "α = {}", "delta": "Δ = {}", "noise": "noise {}", "beta": "β = {}"}
+_PLAIN = ("reward", "setting", "sampling", "env", "method")
+"""Labels whose value says enough."""
+_METHODS = {"scratch": "scratch", "baseline": "baseline"}
+NONE = "–"
 
 
-def figure_text(figure: str) -> str:
-    """A figure's name for people."""
-    return FIGURES.get(figure, figure.replace("_", " "))
-
-
-def trace_text(name: str) -> str:
-    """A curve's name for people."""
-    return FIGURES.get(name if name == "kappa" else f"{name}_mean_last", name.replace("_", " "))
+def quantity_text(quantity: str) -> str:
+    """A quantity's name for people."""
+    return QUANTITIES.get(quantity, quantity.replace("_", " "))
 
 
 def method_text(labels: Mapping[str, str]) -> str:
     """A method in words: from scratch, the baseline, or ROLLIN with its β."""
-    if labels["method"] != "rollin":
-        return labels["method"]
-    return f"ROLLIN β = {labels['beta']}"
+    method = labels["method"]
+    if method in _METHODS or "beta" not in labels:
+        return _METHODS.get(method, "ROLLIN" if method == "rollin" else method)
+    name = {"rollin": "ROLLIN", "fresh": "fresh explorer"}.get(method, method)
+    return f"{name} β = {labels['beta']}"
 
 
-def label_text(labels: Mapping[str, str], names: Iterable[str]) -> str:
-    """Some of a condition's labels in words; method and β are one."""
+def label_text(labels: Mapping[str, str], names: Iterable[str] | None = None) -> str:
+    """Some of a condition's labels in words, all if none are named; method and β are one."""
+    chosen = [name for name in (labels if names is None else names) if name in labels]
     words = []
-    for name in names:
+    for name in chosen:
         if name == "method":
             words.append(method_text(labels))
         elif name == "noise" and labels[name] == "0":
             continue
-        elif name in labels and (name != "beta" or "method" not in names):
-            words.append(_SYMBOLS.get(name, "{}").format(labels[name]))
+        elif name != "beta" or "method" not in chosen:
+            plain = "{}" if name in _PLAIN else f"{name} = {{}}"
+            words.append(_SYMBOLS.get(name, plain).format(labels[name]))
     return ", ".join(words)
 
 
@@ -54,15 +61,72 @@ def steps_text(step: int) -> str:
     return f"{step // 1000}k" if step >= 1000 and step % 1000 == 0 else f"{step:,}"
 
 
-def reading_text(reading: Reading, scale: float = 1.0) -> str:
-    """A figure and where it is read; of shortened runs, their own step."""
-    return f"{figure_text(reading.figure)} at {steps_text(round(reading.step * scale))} steps"
+def reading_text(reading: Reading, step: int | None) -> str:
+    """A quantity and where it is read; of shortened runs, their own step."""
+    at = "at the end" if step is None else f"at {steps_text(step)} steps"
+    return f"{quantity_text(reading.quantity)} {at}"
+
+
+def table_title(table: ReadingTable) -> str:
+    """What a table of one reading shows."""
+    return reading_text(table.reading, table.step)
+
+
+def published_at(table: ReadingTable) -> str:
+    """Where the paper reads it, if our runs are of another length; else empty."""
+    step = table.reading.step
+    return f"{steps_text(step)} steps" if table.scaled and step is not None else ""
+
+
+class PlaceText(NamedTuple):
+    """A place of a table, as it is printed."""
+
+    published: str
+    ours: str
+    difference: str
+
+
+def place_text(place: Place) -> PlaceText:
+    """Published, ours and the difference."""
+    difference = place.result and place.result.difference
+    return PlaceText(
+        str(place.published) if place.published else NONE,
+        summary_text(place.result.summary, place.digits) if place.result else NONE,
+        NONE if difference is None else signed(difference, place.digits),
+    )
 
 
 def summary_text(summary: Summary, digits: int) -> str:
     """Mean ± standard error; one seed has none."""
     mean, error, n = summary
     return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if n > 1 else "")
+
+
+def length_text(results: StudyResults) -> str:
+    """How long the runs are."""
+    low, *_, high = (*results.steps(), results.steps()[-1])
+    count = f"{low:,}" if low == high else f"{low:,} – {high:,}"
+    return f"{count} {results.step_words}"
+
+
+def method_heading(results: StudyResults) -> str:
+    """What the labels that tell columns apart are together."""
+    return "method" if set(results.study.across) <= set(METHOD) else "condition"
+
+
+def improvement_text(found: Improvement) -> str:
+    """What is compared with the baseline."""
+    if found.labels is None:
+        return "all together"
+    return label_text(found.labels) or "all"
+
+
+def agreement_text(found: Agreement) -> str:
+    """How near κ is to what was published, in a sentence."""
+    return (
+        f"κ is within {found.within:g} of the published mean in {found.near} of {found.known} "
+        "conditions."
+    )
 
 
 def percent(scale: float) -> str:
@@ -74,3 +138,34 @@ def signed(value: float, digits: int) -> str:
     """A difference with its sign; none before a zero."""
     shown = f"{value:+.{digits}f}"
     return shown[1:] if float(shown) == 0 else shown.replace("-", "−")
+
+
+def warnings(results: StudyResults) -> list[str]:
+    """Where the runs differ from the study's protocol."""
+    notes, study = [], results.study
+    whole = "the paper's" if results.of_the_paper else "their full length"
+    if results.scale != 1:
+        change = "shortened" if results.scale < 1 else "lengthened"
+        published = ": published values are of the full length" * results.of_the_paper
+        notes.append(f"Training {change} to {percent(results.scale)} of {whole}{published}.")
+    sizes = results.seed_counts()
+    if sizes != {study.seeds}:
+        low, high = min(sizes), max(sizes)
+        count = str(low) if low == high else f"{low} to {high}"
+        wanted = f"{study.seeds} are planned"
+        if results.of_the_paper:
+            wanted = f"the paper used {study.seeds}"
+        planned = "" if results.own else f"; {wanted}"
+        notes.append(f"Seeds per condition: {count}{planned}.")
+    if missing := results.missing():
+        notes.append(f"{missing} of the {len(study.conditions)} conditions have no runs here.")
+    if short := results.short_readings():
+        steps = " and ".join(f"{step:,}" for step in short)
+        notes.append(f"Some runs end before the reading at {steps} steps.")
+    silent: dict[str, list[str]] = {}
+    for condition, reading, seeds in results.silent():
+        who = (
+            f"seed {', '.join(map(str, seeds))} of {label_text(condition.labels) or condition.task}"
+        )
+        silent.setdefault(who, []).append(reading_text(reading, results.step_of(reading)))
+    return notes + [f"Nothing told by {who}: {', '.join(what)}." for who, what in silent.items()]

@@ -1,11 +1,12 @@
 """Checkpoints: the state of every object in one `.safetensors` file and a JSON manifest.
 
 The manifest is renamed into place last and names the data file with its SHA-256, so that a kill at
-any moment leaves the previous checkpoint valid; it is deleted only after the next is complete.
+any moment leaves the previous checkpoint valid; it is deleted only after the next is complete. A
+checksum covers the manifest itself: a checkpoint that was changed anywhere is refused.
 """
 
 import copy
-import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,26 @@ from safetensors.numpy import load, save
 
 from rollin.errors import RollinError
 from rollin.runs.files import (
+    LARGEST_DATA,
     make_directory,
+    read_bounded,
     read_json,
     remove_file,
     remove_temporaries,
+    seal,
+    sha256,
     write_atomically,
     write_json,
 )
+from rollin.runs.formats import MOST, ManifestFile, converted
 from rollin.runs.versions import versions
 
-FORMAT = 1
+FORMAT = 2
+UNSEALED = 1  # the format before it, without a checksum of the manifest
+MANIFEST = "manifest.json"
+ANEW = "Delete the checkpoint directory to start this run anew."
+
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,7 @@ class Checkpoint:
 
     step: int
     spec_hash: str
-    arrays: dict[str, NDArray[Any]]
+    arrays: Arrays
     values: dict[str, Any]
 
 
@@ -51,10 +62,11 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
         "spec_hash": checkpoint.spec_hash,
         "versions": versions(),
         "file": name,
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "sha256": sha256(data),
+        "arrays": _forms(checkpoint.arrays),
         "values": checkpoint.values,
     }
-    write_json(directory / "manifest.json", manifest)
+    write_json(directory / MANIFEST, {**manifest, "checksum": seal(manifest)})
     for old in directory.glob("state-*.safetensors"):
         if old.name != name:
             remove_file(old)
@@ -62,37 +74,99 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
 
 def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
     """The latest complete checkpoint of this very spec, or None if there is none yet."""
-    path = directory / "manifest.json"
-    if not path.exists():
+    path = directory / MANIFEST
+    if not os.path.lexists(path):
         return None
-    manifest = read_json(path)
-    if manifest.get("format") != FORMAT:
+    raw = read_json(path)
+    if raw.get("format") not in (UNSEALED, FORMAT):
         raise RollinError(
-            f"{path} has format {manifest.get('format')}, this version reads format {FORMAT}."
+            f"{path} has format {raw.get('format')}, this version reads format {FORMAT}: "
+            "go on with the version that wrote it."
         )
-    if missing := {"step", "spec_hash", "file", "sha256", "values"} - manifest.keys():
-        raise RollinError(f"{path} lacks {', '.join(sorted(missing))}: the checkpoint is damaged.")
-    if manifest["spec_hash"] != spec_hash:
+    manifest: ManifestFile = converted(raw, ManifestFile, path)
+    if manifest.spec_hash != spec_hash:
         raise RollinError(
             f"The checkpoint in {directory} belongs to another configuration: "
             "use the options it was made with, or another --out."
         )
+    if not _unchanged(manifest, raw, path):
+        raise RollinError(
+            f"{path} does not match its checksum: a value was changed. Put it back, or delete the "
+            "checkpoint directory to start this run anew."
+        )
+    if not _countable(manifest.values):
+        raise RollinError(f"{path} holds a whole number that no run can count to. {ANEW}")
+    return Checkpoint(manifest.step, spec_hash, _read_arrays(directory, manifest), manifest.values)
+
+
+def _unchanged(manifest: ManifestFile, raw: dict[str, Any], path: Path) -> bool:
+    """Whether a manifest is as it was written, as far as its format can tell."""
+    if manifest.file != f"state-{manifest.step}.safetensors":
+        return False
+    if manifest.format == UNSEALED and manifest.checksum is None:
+        return True
     try:
-        data = (directory / manifest["file"]).read_bytes()
-        if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-            raise RollinError(
-                f"{directory / manifest['file']} does not match its checksum: the file was cut off "
-                "or changed. Delete the checkpoint directory to start this run anew."
-            )
+        return manifest.checksum == seal({k: v for k, v in raw.items() if k != "checksum"})
+    except RecursionError as error:
+        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+
+
+def _countable(value: Any) -> bool:
+    """Whether all whole numbers are such that a run may have counted to them."""
+    if isinstance(value, dict):
+        return all(map(_countable, value.values()))
+    if isinstance(value, list):
+        return all(map(_countable, value))
+    return not isinstance(value, int) or abs(value) <= MOST
+
+
+def _read_arrays(directory: Path, manifest: ManifestFile) -> Arrays:
+    path = directory / manifest.file
+    if not os.path.lexists(path):
+        raise RollinError(f"The checkpoint in {directory} cannot be read: {path.name} is missing.")
+    data = read_bounded(path, LARGEST_DATA)
+    if sha256(data) != manifest.sha256:
+        raise RollinError(
+            f"{path} does not match its checksum: the file was cut off or changed. {ANEW}"
+        )
+    try:
         arrays = load(data)
-    except (OSError, SafetensorError) as error:
-        raise RollinError(f"The checkpoint in {directory} cannot be read: {error}.") from error
-    return Checkpoint(int(manifest["step"]), spec_hash, arrays, manifest["values"])
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise RollinError(f"{path} cannot be read: {error}. {ANEW}") from error
+    if manifest.format != UNSEALED and manifest.arrays != _forms(arrays):
+        raise RollinError(f"{path} holds other arrays than its manifest tells of. {ANEW}")
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise RollinError(f"{path}: {name} holds NaN or infinity, so it is damaged. {ANEW}")
+    return arrays
 
 
-def split_state(state: dict[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _form(array: NDArray[Any]) -> tuple[str, list[int]]:
+    """Its dtype and shape, as in the manifest."""
+    return str(array.dtype), list(array.shape)
+
+
+def _forms(arrays: Arrays) -> dict[str, tuple[str, list[int]]]:
+    return {name: _form(array) for name, array in arrays.items()}
+
+
+def check_like(name: str, array: Any, like: NDArray[Any]) -> NDArray[Any]:
+    """An array of a checkpoint, if it has the dtype and shape of the one that it is to replace."""
+    if not isinstance(array, np.ndarray) or _form(array) != _form(like):
+        came = _form(array) if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{name} must be {like.dtype} of shape {like.shape}, got {came}")
+    return array
+
+
+def check_streams(streams: dict[str, Any]) -> None:
+    """Refuse states of random streams that are not six uint64 each."""
+    for name, packed in streams.items():
+        check_like(f"the stream {name}", packed, np.zeros(6, np.uint64))
+
+
+def split_state(state: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     """Arrays by path, such as main/theta, and the rest as nested values."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: Arrays = {}
     values: dict[str, Any] = {}
     for name, value in state.items():
         if isinstance(value, np.ndarray):
@@ -105,7 +179,7 @@ def split_state(state: dict[str, Any]) -> tuple[dict[str, NDArray[Any]], dict[st
     return arrays, values
 
 
-def join_state(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> dict[str, Any]:
+def join_state(arrays: Arrays, values: dict[str, Any]) -> dict[str, Any]:
     """What `split_state` was given."""
     state = copy.deepcopy(values)
     for path, array in arrays.items():
@@ -119,7 +193,7 @@ def join_state(arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> dict[
 
 def remove_checkpoint(directory: Path) -> None:
     """Delete a checkpoint whose run is finished."""
-    for path in (directory / "manifest.json", *directory.glob("state-*.safetensors")):
+    for path in (directory / MANIFEST, *directory.glob("state-*.safetensors")):
         remove_file(path)
     remove_temporaries(directory)
     if directory.exists() and not any(directory.iterdir()):

@@ -8,7 +8,8 @@ from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
-from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.spec import RunSpec
 
 
 def env_of(spec: RunSpec[RollinConfig], render_mode: str | None = None) -> ContextEnv:

@@ -4,22 +4,56 @@ config.json says what the run is, result.json that it is finished; everything in
 lost at any moment without losing more than the time since the last checkpoint.
 """
 
+import math
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError
-from rollin.runs.files import is_occupied, make_directory, read_json, write_json
-from rollin.runs.spec import RunSpec, spec_from_json
-from rollin.runs.systems import take_lock
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from rollin.checks import flag
+from rollin.errors import RollinError, reason
+from rollin.runs.checkpoint import Checkpoint, read_checkpoint
+from rollin.runs.files import (
+    LARGEST_DATA,
+    TEMPORARY,
+    check_regular,
+    is_occupied,
+    make_directory,
+    open_regular,
+    read_bounded,
+    read_json,
+    remove_temporaries,
+    seal,
+    sha256,
+    write_json,
+)
+from rollin.runs.formats import (
+    ConfigFile,
+    Kind,
+    ResultFile,
+    RowsCounted,
+    StatusFile,
+    converted,
+    read_file,
+)
+from rollin.runs.options import config_from, flat
+from rollin.runs.rows import counted_part, read_columns
+from rollin.runs.spec import Membership, RunSpec, digest
+from rollin.runs.systems import processor, take_lock
 from rollin.runs.versions import versions
 
-LOCK = ".lock"
+CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
+KEPT = ("metrics.csv", "episodes.csv", "policy.safetensors")
+"""Files of a finished run whose checksums are in its result, as far as they are there."""
 
 
 class RunBusyError(RollinError):
@@ -40,38 +74,33 @@ class RunDirectory:
     @property
     def exists(self) -> bool:
         """Whether there is a run at this path."""
-        return (self.path / "config.json").exists()
+        return os.path.lexists(self.path / CONFIG)
 
     @property
     def finished(self) -> bool:
         """Whether it has its final figures."""
-        return (self.path / "result.json").exists()
+        return os.path.lexists(self.path / RESULT)
 
     @classmethod
     def claim(
-        cls, path: Path, spec: RunSpec[Any], task: str | None, command: str, **beside: Any
+        cls,
+        path: Path,
+        spec: RunSpec[Any],
+        task: str | None,
+        command: str,
+        of: Membership | None = None,
+        **beside: Any,
     ) -> "RunDirectory":
         """Open a directory for a run: new, or holding the same one; anything else is refused.
 
         task: fingerprint of the task itself, which may change while its name stays; None if that
-        is not to be looked at. beside: what config.json tells beside the spec.
+        is not to be looked at. of: the condition that it is run for. beside: what config.json tells
+        beside the spec.
         """
         run = cls(path)
-        config = path / "config.json"
+        _check_finite(spec)
         if run.exists:
-            kept = read_json(config)
-            found = spec_from_json(kept)
-            if found.hash != spec.hash:
-                raise RollinError(
-                    f"{path} holds another run ({_difference(found, spec)}): "
-                    "use the same options to go on with it, or another --out."
-                )
-            if task is not None and kept.get("fingerprint", task) != task:
-                raise RollinError(
-                    f"{spec.task} is no longer the task that {path} was begun with: put it back "
-                    "(what rollin.train was given in Python goes on by the same call), or use "
-                    "another --out."
-                )
+            run._check_same(spec, task)
             return run
         if is_occupied(path):
             raise RollinError(
@@ -79,17 +108,35 @@ class RunDirectory:
             )
         make_directory(path)
         write_json(
-            config,
+            path / CONFIG,
             {
                 **spec.to_json(),
                 "spec_hash": spec.hash,
                 "fingerprint": task,
                 "versions": versions(),
                 "command": command,
+                "processor": processor(),
+                **({} if of is None else of.to_json()),
                 **beside,
             },
         )
         return run
+
+    def _check_same(self, spec: RunSpec[Any], task: str | None) -> None:
+        """Refuse to go on with another run, or with one whose task has changed."""
+        kept = self.config
+        difference = _difference(kept, spec)
+        if difference:
+            raise RollinError(
+                f"{self.path} holds another run ({difference}): "
+                "use the same options to go on with it, or another --out."
+            )
+        if None not in (task, kept.fingerprint) and kept.fingerprint != task:
+            raise RollinError(
+                f"{spec.task} is no longer the task that {self.path} was begun with: put it back "
+                "(what rollin.train was given in Python goes on by the same call), or use "
+                "another --out."
+            )
 
     @classmethod
     def open(cls, path: Path) -> "RunDirectory":
@@ -102,35 +149,116 @@ class RunDirectory:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run while inside; a second process that wants it is refused."""
-        with (self.path / LOCK).open("a+") as file:
+        path = self.path / LOCK
+        try:
+            handle = open_regular(path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise RollinError(f"{path} could not be opened: {reason(error)}.") from error
+        with open(handle, "r+b") as file:
             if not take_lock(file.fileno()):
-                file.seek(0)
+                holder = file.read(20).decode(errors="replace").strip()
                 raise RunBusyError(
-                    f"{self.path} is being run by process {file.read().strip() or '?'}: "
+                    f"{self.path} is being run by process {holder or '?'}: "
                     "wait for it, or use another --out."
                 )
             file.truncate(0)
-            file.write(str(os.getpid()))
+            file.write(str(os.getpid()).encode())
             file.flush()
             yield
 
-    def spec(self) -> RunSpec[Any]:
-        """What the run is."""
-        return spec_from_json(read_json(self.path / "config.json"))
+    def remove_leftovers(self) -> None:
+        """Delete what a kill in the middle of a write left, unless somebody is running this.
+
+        Whoever only looks at a run may lack the right to: then it stays.
+        """
+        if any(self.path.glob(f"{TEMPORARY}*")):
+            with suppress(RollinError, OSError), self.lock():
+                remove_temporaries(self.path)
+
+    @cached_property
+    def config(self) -> ConfigFile:
+        """What the run is and belongs to."""
+        found = read_file(self.path / CONFIG, ConfigFile)
+        spec = {"engine": found.engine, "task": found.task, "config": found.config}
+        if found.spec_hash not in (None, _deep(digest, spec, self.path / CONFIG)):
+            raise RollinError(
+                f"{self.path / CONFIG} does not match its spec_hash: engine, task or an option was "
+                "changed by hand. Put it back, or run what you want in another directory."
+            )
+        return found
 
     def recorded_hash(self) -> str | None:
         """The hash that the run was begun with, by whose version it may lack later options."""
-        config = self.path / "config.json"
-        return read_json(config).get("spec_hash") if config.exists() else None
+        return self.config.spec_hash if self.exists else None
 
     def result(self) -> dict[str, Any]:
-        """The final figures."""
-        return read_json(self.path / "result.json")
+        """The final quantities, as they stand there, if they are as they were written."""
+        path = self.path / RESULT
+        raw = read_json(path)
+        sums = converted(raw, ResultFile, path).sha256
+        if sums and sums.get(RESULT) != _sealed(raw, path):
+            raise RollinError(
+                f"{path} does not match its checksum: a value was changed. Put it back, or run "
+                "it anew in another directory."
+            )
+        return raw
+
+    def read_result(self, kind: type[Kind]) -> Kind:
+        """The final quantities as the engine's type."""
+        return self.convert(self.result(), kind)
+
+    def convert(self, value: Any, kind: Any) -> Any:
+        """Plain values of result.json as a type."""
+        return converted(value, kind, self.path / RESULT)
+
+    def check_files(self) -> None:
+        """Refuse a finished run whose files are not those that its result was written with."""
+        sums = self.result().get("sha256", {})
+        for name in KEPT:
+            path = self.path / name
+            if name not in sums:  # of an older version, or one that it does not have
+                check_regular(path)
+            elif sha256(read_bounded(path, LARGEST_DATA)) != sums[name]:
+                raise RollinError(
+                    f"{path} does not match its checksum in {RESULT}: it was changed or cut off. "
+                    "Put back what was there."
+                )
+
+    def columns(
+        self, name: str, needed: Mapping[str, str], saved: Checkpoint | None
+    ) -> dict[str, NDArray[np.float64]]:
+        """Columns of one of the run's CSVs, as its result, or a checkpoint of it, has known them.
+
+        saved: the checkpoint of a run that is not finished, which may have more rows by now.
+        """
+        path = self.path / name
+        if saved is None:
+            return read_columns(path, needed, self.result().get("sha256", {}).get(name))
+        writers = saved.values.get("writers")
+        counted = writers.get(path.stem) if isinstance(writers, dict) else None
+        counted_part(path, converted(counted, RowsCounted, self.checkpoint / "manifest.json"))
+        return read_columns(path, needed)
+
+    def saved(self) -> Checkpoint:
+        """The last checkpoint of a run that is not finished."""
+        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "")
+        if found is None:
+            raise RollinError("it has no checkpoint yet")
+        return found
 
     def status(self) -> dict[str, Any]:
         """The last status, or an empty one."""
         path = self.path / "status.json"
-        return read_json(path) if path.exists() else {}
+        if not os.path.lexists(path):
+            return {}
+        return msgspec.to_builtins(read_file(path, StatusFile))
+
+    def host(self) -> str:
+        """Where it was last run; empty if its status does not tell: nothing else hangs on that."""
+        try:
+            return self.status().get("host", "")
+        except RollinError:
+            return ""
 
     def write_status(self, state: str, **values: Any) -> None:
         """Say where the run stands, for whoever looks from outside."""
@@ -147,28 +275,52 @@ class RunDirectory:
         )
 
     def write_result(self, values: dict[str, Any]) -> None:
-        """Write the final figures; the run is finished."""
-        write_json(self.path / "result.json", values)
+        """Write the final figures, with checksums of them and of what else is kept, and be done."""
+        kept = [name for name in KEPT if os.path.lexists(self.path / name)]
+        sums = {name: sha256(read_bounded(self.path / name, LARGEST_DATA)) for name in kept}
+        path, whole = self.path / RESULT, {**values, "sha256": sums}
+        whole["sha256"] = {**sums, RESULT: _sealed(whole, path)}
+        write_json(path, whole)
 
 
-def _difference(found: RunSpec[Any], wanted: RunSpec[Any]) -> str:
-    old, new = found.to_json(), wanted.to_json()
-    if old["engine"] != new["engine"]:
-        return f"engine {old['engine']} there, {new['engine']} asked for"
-    if old["task"] != new["task"]:
-        return f"task {old['task']} there, {new['task']} asked for"
-    before, after = _flat(old["config"]), _flat(new["config"])
+def _check_finite(spec: RunSpec[Any]) -> None:
+    """Refuse options such as nan, which the command line takes for numbers."""
+    for name, value in flat(spec.config).items():
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise RollinError(f"{flag(name)} must be a finite number, got {number}.")
+
+
+def _sealed(result: dict[str, Any], path: Path) -> str:
+    """The checksum of a result.
+
+    The seconds are left out: in them alone may a run that was interrupted differ from one that was
+    not.
+    """
+    rest = {name: value for name, value in result.items() if name != "seconds"}
+    rest["sha256"] = {name: sum_ for name, sum_ in rest["sha256"].items() if name != RESULT}
+    return _deep(seal, rest, path)
+
+
+def _deep(checksum: Callable[[Any], str], value: Any, path: Path) -> str:
+    """A checksum of values that may be nested deeper than Python can follow."""
+    try:
+        return checksum(value)
+    except RecursionError as error:
+        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+
+
+def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:
+    """In what a run differs from a spec, in words; empty if in nothing."""
+    if found.engine != wanted.config.engine:
+        return f"engine {found.engine} there, {wanted.config.engine} asked for"
+    if found.task != wanted.task:
+        return f"task {found.task} there, {wanted.task} asked for"
+    then = type(wanted.config).as_it_was(found.task, found.config)
+    before, after = flat(config_from(type(wanted.config), then)), flat(wanted.config)
     changed = [
-        f"{name} {before.get(name)} there, {value} asked for"
+        f"{name} {before[name]} there, {value} asked for"
         for name, value in after.items()
-        if before.get(name) != value
+        if before[name] != value
     ]
     return "; ".join(changed[:3])
-
-
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Options of a part beside those of the whole, as on the command line."""
-    plain = {n: v for n, v in config.items() if not isinstance(v, dict)}
-    for part in config.values():
-        plain |= part if isinstance(part, dict) else {}
-    return plain

@@ -4,6 +4,7 @@ Killed at any moment and started again, a run ends in the same metrics, paramete
 that was never interrupted (same machine, versions and threads).
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,13 +21,16 @@ from rollin.runs.checkpoint import (
     write_checkpoint,
 )
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import remove_temporaries
+from rollin.runs.files import check_regular, remove_temporaries
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Config, RunSpec
 from rollin.runs.tensorboard import TensorBoardLogger
 
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What values of another form lead to."""
 
 OnStatus = Callable[[dict[str, Any]], None]
 ShouldStop = Callable[[], bool]
@@ -78,6 +82,8 @@ class Driver(ABC, Generic[Config]):
     """
 
     columns: ClassVar[tuple[str, ...]]
+    files: ClassVar[tuple[str, ...]] = ()
+    """Files that it opens besides its CSVs."""
 
     def __init__(self, spec: RunSpec[Config], directory: RunDirectory) -> None:
         self.spec, self.directory = spec, directory
@@ -131,8 +137,13 @@ class Driver(ABC, Generic[Config]):
     def finish(self) -> None:
         """Write what a finished run leaves, the result last."""
 
+    def check_result(self) -> None:
+        """Refuse what a finished run left if it is not what it wrote."""
+        self.directory.check_files()
+
     def tidy(self) -> None:
-        """Delete what only an unfinished run needs."""
+        """Delete what only an unfinished run needs, once what it left is seen to be whole."""
+        self.check_result()
         remove_checkpoint(self.directory.checkpoint)
 
     def close(self) -> None:
@@ -208,6 +219,8 @@ class Driver(ABC, Generic[Config]):
 
     def _restore(self) -> None:
         """Go back to the last checkpoint, or to the beginning if there is none."""
+        for name in self.files:
+            check_regular(self.directory.path / name)
         saved = read_checkpoint(self.directory.checkpoint, self._hash)
         if saved is None:
             for writer in self.writers.values():
@@ -215,16 +228,21 @@ class Driver(ABC, Generic[Config]):
             return
         try:
             state = join_state(saved.arrays, saved.values)
-            self.set_state(state)
-            self.seconds = float(state["seconds"])
             for name, writer in self.writers.items():
                 writer.set_state(state["writers"][name])
-        except (KeyError, TypeError, ValueError) as error:
+            self.set_state(state)
+            self.seconds = _seconds(state["seconds"])
+            self._check_step(saved.step)
+        except _DAMAGE as error:
             raise RollinError(
                 f"The checkpoint in {self.directory.checkpoint} does not hold what this run "
                 f"keeps ({type(error).__name__}: {error}): it is damaged, or of another version. "
                 "Delete the checkpoint directory to start this run anew."
             ) from error
+
+    def _check_step(self, saved: int) -> None:
+        if not self.step == saved <= self.config.steps:
+            raise ValueError(f"step {self.step}, not {saved} of {self.config.steps}")
 
     def _flush(self) -> None:
         for writer in self.writers.values():
@@ -247,3 +265,9 @@ class Driver(ABC, Generic[Config]):
             "eta_seconds": round(left / rate, 1) if rate else None,
             **self.status(),
         }
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(f"seconds must be a number of at least 0, got {value!r}")
+    return float(value)

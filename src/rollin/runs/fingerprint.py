@@ -10,37 +10,12 @@ from rollin.curriculum.contexts import Curriculum
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.runs.curricula import curriculum_of, env_of
-from rollin.runs.mdps import mdp_of
-from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
-
-MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
-           "kappa", "window", "delta", "start", "path", "contexts", "literal")  # fmt: skip
-"""Options of a run of ROLLIN that make its environment and its curriculum."""
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.spec import RunSpec
 
 
-class Fingerprints:
-    """Fingerprints of specs; that of a task which many runs share is made once."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[Any, ...], str] = {}
-
-    def of(self, spec: RunSpec[Any]) -> str | None:
-        """The fingerprint of a spec's task; None of one that has none."""
-        config = spec.config
-        if isinstance(config, TabularConfig):
-            key = (spec.task, config.reward, config.gamma, config.success)
-        elif isinstance(config, RollinConfig):
-            key = (spec.task, *(getattr(config, name) for name in MATTERS))
-        else:
-            return None
-        if key not in self._found:
-            self._found[key] = _make(spec)
-        return self._found[key]
-
-
-def _make(spec: RunSpec[Any]) -> str:
-    if isinstance(spec.config, TabularConfig):
-        return mdp_of(spec).fingerprint()
+def fingerprint_of(spec: RunSpec[RollinConfig]) -> str:
+    """Of the environment and the curriculum that a spec stands for."""
     env = env_of(spec)
     try:
         return of_environment(env, curriculum_of(env, spec.config))

@@ -8,7 +8,8 @@ from rollin.checks import did_you_mean
 from rollin.envs.registry import TASKS, load_factory
 from rollin.errors import RollinError
 from rollin.imports import from_here
-from rollin.runs.spec import RunSpec, TabularConfig
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.spec import RunSpec
 from rollin.tabular.four_rooms import GAMMA, four_rooms
 from rollin.tabular.mdp import ContextualMDP
 

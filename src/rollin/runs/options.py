@@ -1,12 +1,110 @@
-"""Options from Python: numbers of NumPy, whole floats, lists; anything else is one sentence."""
+"""Options by name: from a preset and what is given, to the configuration of a run.
+
+What is given may come from Python, from a TOML file, or as text from the command line (`1/24`,
+`true`, `[8, 8]`). Options of a part (a field that is a dataclass itself) are named like all others.
+"""
 
 import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
+from functools import cache
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+
+Options = TypeVar("Options")
+
+
+def configured(config: Options, options: Mapping[str, Any]) -> Options:
+    """A configuration with other values for some options, whichever part they belong to."""
+    kinds = _homes(type(config))
+    given: dict[str, dict[str, Any]] = {}
+    for name, value in options.items():
+        if name not in kinds:
+            raise RollinError(f"There is no option {name}.{did_you_mean(name, kinds)}")
+        part, hint = kinds[name]
+        given.setdefault(part, {})[name] = typed_option(name, value, hint)
+    whole: Any = config
+    for part in [part for part in given if part]:
+        given.setdefault("", {})[part] = replace(getattr(whole, part), **given.pop(part))
+    return replace(whole, **given.get("", {}))
+
+
+def option_names(kind: type[Any]) -> list[str]:
+    """All options of a kind of configuration, those of its parts included."""
+    return list(_homes(kind))
+
+
+def flat(config: Any) -> dict[str, Any]:
+    """All options of a configuration by name."""
+    found: dict[str, Any] = {}
+    for field in fields(config):
+        value = getattr(config, field.name)
+        found |= flat(value) if is_dataclass(value) else {field.name: value}
+    return found
+
+
+@cache
+def _homes(kind: type[Any]) -> dict[str, tuple[str, Any]]:
+    """The part that an option belongs to (empty: the configuration itself), and its type."""
+    return {name: (part, hint) for part, name, hint in _walk(kind)}
+
+
+def _walk(kind: type[Any]) -> Iterator[tuple[str, str, Any]]:
+    for name, hint in _field_types(kind).items():
+        if is_dataclass(hint):
+            yield from ((name, inner, own) for inner, own in _field_types(hint).items())
+        else:
+            yield "", name, hint
+
+
+@cache
+def _field_types(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def config_from(kind: type[Options], values: Any, where: str = "config.json") -> Options:
+    """A configuration from the plain values of a file; an unknown option or a wrong type is told.
+
+    Options that are not there have their default: the file may be older than they are.
+    """
+    if not isinstance(values, dict):
+        raise RollinError(f"{where}: options expected, got {values!r}.")
+    types = _field_types(kind)
+    if unknown := values.keys() - types.keys():
+        raise RollinError(f"{where} holds unknown options: {', '.join(sorted(unknown))}.")
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        hint = types[name]
+        if is_dataclass(hint):
+            found[name] = config_from(hint, value, where)  # pyright: ignore[reportArgumentType]
+        else:
+            found[name] = typed_option(name, value, hint)
+    return kind(**found)
+
+
+# ------------------------------------------------------------------ values
+
+
+def read_value(text: str) -> Any:
+    """The value that a text stands for: JSON, a fraction such as 1/24, or a word."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    if isinstance(value, str) and "/" in text:
+        try:
+            return float(Fraction(text))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            return text
+    return value
 
 
 def typed_option(name: str, value: Any, hint: Any) -> Any:
@@ -36,7 +134,8 @@ def _plain(value: Any) -> Any:
 def _as(kind: Any, value: Any) -> tuple[Any] | None:
     """The value as this type, in a tuple; None if it is not of it."""
     if get_origin(kind) is Literal:
-        return (value,)  # the options themselves say which words there are
+        # the options themselves say which words there are
+        return (value,) if isinstance(value, str) else None
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
         parts = [_as(inner, part) for part in value] if isinstance(value, list | tuple) else [None]
@@ -46,9 +145,10 @@ def _as(kind: Any, value: Any) -> tuple[Any] | None:
     if kind in (int, float) and isinstance(value, int | float) and not isinstance(value, bool):
         whole = isinstance(value, int) or value.is_integer()
         try:
-            return (kind(value),) if kind is float or whole else None
+            number = kind(value) if kind is float or whole else None
         except OverflowError:
             return None
+        return None if number is None or not math.isfinite(number) else (number,)
     if kind is str and isinstance(value, str):
         return (value,)
     if kind is str and isinstance(value, list | tuple):
@@ -59,5 +159,7 @@ def _as(kind: Any, value: Any) -> tuple[Any] | None:
 def _words(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return f"a sequence of {get_args(kind)[0].__name__}"
-    named = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    named = {int: "a whole number", float: "a finite number", str: "a text", bool: "True or False"}
     return "None" if kind is NoneType else named.get(kind, str(kind))

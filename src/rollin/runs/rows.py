@@ -1,13 +1,23 @@
 """CSV files of a run, such as metrics.csv: rows are appended, and cut back on resume."""
 
 import csv
+import hashlib
 import io
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rollin.errors import RollinError, reason
+from rollin.runs.files import LARGEST_DATA, open_regular, read_bounded, sha256
+from rollin.runs.formats import MOST, RowsCounted, converted
+
+CURVE_POINTS = 50  # of a curve that is thinned
 
 
 class MetricsWriter:
@@ -18,6 +28,7 @@ class MetricsWriter:
         self.columns = tuple(columns)
         self.rows = 0
         self._buffer: list[str] = []
+        self._sum = hashlib.sha256()  # of what is on disk
 
     def write(self, row: dict[str, Any]) -> None:
         """Keep a row until the next `flush`."""
@@ -26,42 +37,58 @@ class MetricsWriter:
 
     def flush(self) -> None:
         """Append the kept rows and sync, so that a checkpoint may count on them."""
+        new = not os.path.lexists(self.path)
+        data = "".join([*([_csv_line(self.columns)] if new else []), *self._buffer]).encode()
         try:
-            new = not self.path.exists()
-            with self.path.open("a", encoding="utf-8", newline="") as file:
-                if new:
-                    file.write(_csv_line(self.columns))
-                file.write("".join(self._buffer))
+            handle = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            with open(handle, "ab") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise RollinError(f"{self.path} could not be written: {reason(error)}.") from error
+        self._sum.update(data)
         self._buffer.clear()
 
     def get_state(self) -> dict[str, Any]:
-        """Number of rows on disk."""
-        return {"rows": self.rows}
+        """Number of rows on disk, and the file's checksum."""
+        return {"rows": self.rows, "sha256": self._sum.hexdigest()}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Cut the file back to the rows that a checkpoint counted (0: start anew)."""
-        self.rows = int(state["rows"])
+        counted: RowsCounted = converted(state, RowsCounted, self.path)
+        kept = counted_part(self.path, counted)
+        self.rows = counted.rows
         self._buffer.clear()
-        if not self.path.exists():
-            if self.rows:
-                raise RollinError(
-                    f"{self.path} is missing, but a checkpoint counts {self.rows} rows."
-                )
-            return
-        lines = self.path.read_bytes().splitlines(keepends=True)
-        if len(lines) < self.rows + 1 and self.rows:
-            raise RollinError(
-                f"{self.path} has {len(lines) - 1} rows, its checkpoint counts {self.rows}: "
-                "the file was cut off. Delete the run directory to start anew."
-            )
-        keep = sum(len(line) for line in lines[: self.rows + 1]) if self.rows else 0
-        os.truncate(self.path, keep)
-        if not keep:
-            self.path.unlink()
+        self._sum = hashlib.sha256(kept)
+        if kept:
+            os.truncate(self.path, len(kept))
+        else:
+            self.path.unlink(missing_ok=True)
+
+
+def counted_part(path: Path, counted: RowsCounted) -> bytes:
+    """What a CSV held when a checkpoint counted its rows, nothing if there were none."""
+    if not os.path.lexists(path):
+        if counted.rows:
+            raise RollinError(f"{path} is missing, but a checkpoint counts {counted.rows} rows.")
+        return b""
+    lines = read_bounded(path, LARGEST_DATA).splitlines(keepends=True)
+    if not counted.rows:
+        return b""
+    if len(lines) <= counted.rows or not lines[counted.rows].endswith(b"\n"):
+        whole = sum(line.endswith(b"\n") for line in lines)
+        raise RollinError(
+            f"{path} has {max(whole - 1, 0)} rows, its checkpoint counts {counted.rows}: "
+            "the file was cut off. Delete the run directory to start anew."
+        )
+    kept = b"".join(lines[: counted.rows + 1])
+    if counted.sha256 not in (None, sha256(kept)):
+        raise RollinError(
+            f"{path} does not match its checksum: rows were changed. Put them back, or delete the "
+            "run directory to start anew."
+        )
+    return kept
 
 
 def _csv_line(values: Sequence[Any]) -> str:
@@ -72,10 +99,62 @@ def _csv_line(values: Sequence[Any]) -> str:
 
 def read_metrics(path: Path) -> dict[str, list[float]]:
     """Columns of a metrics.csv; a half-written last line is left out."""
-    with path.open(encoding="utf-8", newline="") as file:
-        text = file.read()
-    rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))
-    if not rows:
-        return {}
-    header, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    return {name: [float(row[i]) for row in body] for i, name in enumerate(header)}
+    return columns_in(read_bounded(path, LARGEST_DATA), path)
+
+
+def columns_in(data: bytes, path: Path) -> dict[str, list[float]]:
+    """Columns of a CSV of numbers by name; a half-written last line is left out."""
+    try:
+        text = data[: data.rfind(b"\n") + 1].decode()
+        rows = list(csv.reader(io.StringIO(text), strict=True))
+        if not rows:
+            return {}
+        _check_table(rows)
+        return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+    except (ValueError, csv.Error) as error:
+        raise RollinError(f"{path} cannot be read: {error}. Put back what was there.") from error
+
+
+def _check_table(rows: Sequence[Sequence[str]]) -> None:
+    header = rows[0]
+    if len(set(header)) < len(header):
+        raise ValueError("two of its columns have the same name")
+    for line, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(f"line {line} has {len(row)} of {len(header)} columns")
+
+
+def read_columns(
+    path: Path, needed: Mapping[str, str], checksum: str | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Columns of a run's CSV as arrays, `step` among them; those that are needed must be there.
+
+    checksum: of the whole file, if that is known.
+    """
+    if not os.path.lexists(path):
+        raise RollinError(f"{path.name} is missing")
+    data = read_bounded(path, LARGEST_DATA)
+    if checksum not in (None, sha256(data)):
+        raise RollinError(f"{path.name} does not match its checksum: it was changed or cut off")
+    columns = columns_in(data, path)
+    if missing := [name for name in ("step", *needed.values()) if name not in columns]:
+        raise RollinError(f"{path.name} lacks {', '.join(missing)}")
+    steps = columns["step"]
+    if not steps:
+        raise RollinError(f"{path.name} has no rows")
+    whole = all(0 <= step <= MOST and step.is_integer() for step in steps)
+    if not whole or any(b <= a for a, b in pairwise(steps)):
+        raise RollinError(f"the steps of {path.name} must be whole numbers that rise from 0")
+    return {name: np.array(column) for name, column in columns.items()}
+
+
+def thinned(
+    steps: NDArray[np.float64], end: int, at: Sequence[int], most: int = CURVE_POINTS
+) -> NDArray[np.int64]:
+    """Rows of a curve up to a step: evenly spaced ones, those that are asked for, and the last."""
+    count = int(np.searchsorted(steps, end, "right"))
+    if count == 0:
+        raise RollinError("it has no metrics yet")
+    stride = max(1, math.ceil(count / most))
+    asked = np.flatnonzero(np.isin(steps[:count], at))
+    return np.unique(np.concatenate([np.arange(stride - 1, count, stride), asked, [count - 1]]))

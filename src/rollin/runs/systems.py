@@ -7,6 +7,7 @@ no signal 0, and refuses to replace or delete a file that somebody has open.
 import ctypes
 import errno
 import os
+import platform
 import signal
 import sys
 import time
@@ -130,3 +131,17 @@ def physical_memory() -> int:
 
 def _windows_kernel() -> Any:
     return vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
+
+
+def processor() -> str:
+    """The CPU's name, with family and model where the name says little."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    known: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        known.setdefault(name.strip(), value.strip())
+    family, model = known.get("cpu family", "?"), known.get("model", "?")
+    return f"{known.get('model name', platform.machine())} (family {family}, model {model})"

@@ -1,7 +1,7 @@
 """The learner for accelerators (extra `rollin[jax]`): pure functions, gradients by autodiff.
 
 The oracle of `cpu.py`: the same mathematics written a second time, in the form of the equations.
-`update` takes and gives a whole state and can be vmapped: `SeedsLearner` trains many seeds at once.
+`update` takes and gives a whole state.
 """
 
 from functools import partial
@@ -152,14 +152,6 @@ def update(
     return kept, jnp.stack([loss, q_mean, loss_pi, entropy, temperature])
 
 
-def masked_update(
-    layout: Layout, config: SACConfig, state: State, rows: Array, noise: Array, active: Array
-) -> tuple[State, Array]:
-    """An update where `active`, nothing where not: for seeds that do not all learn at a step."""
-    new, info = update(layout, config, state, rows, noise)
-    return jax.tree.map(lambda after, before: jnp.where(active, after, before), new, state), info
-
-
 def split(layout: Layout, rows: Array) -> Batch:
     """The columns of packed rows."""
     a, o = layout.action_size, layout.observation_size
@@ -174,11 +166,6 @@ def _unzip(step: Any, weights: Weights, state: State, gradient: Layers, name: st
 
 
 _update = jax.jit(update, static_argnums=(0, 1), donate_argnums=2)
-_update_seeds = jax.jit(
-    lambda layout, config, *rest: jax.vmap(partial(masked_update, layout, config))(*rest),
-    static_argnums=(0, 1),
-    donate_argnums=2,
-)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -283,58 +270,3 @@ class JaxLearner:
 
     def close(self) -> None:
         """Nothing to release: arrays go with the learner."""
-
-
-class SeedsLearner:
-    """Many seeds of one configuration in one process: their updates are one compiled call."""
-
-    def __init__(self, layout: Layout, config: SACConfig, streams: list[Streams]) -> None:
-        self.layout, self.config, self.streams = layout, config, streams
-        states = [initial_state(layout, config, s) for s in streams]
-        self.state = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-        self._noise = np.empty((len(streams), 2, layout.action_size, config.batch), np.float32)
-
-    def act(self, observations: Float) -> Float:
-        """A draw per seed; observations: (seeds, O)."""
-        noise = np.empty((len(self.streams), self.layout.action_size), np.float32)
-        for row, streams in zip(noise, self.streams, strict=True):
-            streams["act"].standard_normal(out=row, dtype=np.float32)
-        return np.array(_act_seeds(self.config, self.state.weights.actor, observations, noise))
-
-    def update(self, batches: Float, active: NDArray[np.bool_] | None = None) -> Float:
-        """One update of every active seed; returns the fields of `UpdateInfo` per seed.
-
-        batches: (seeds, B, row). A seed that is not active draws no noise and keeps its state.
-        """
-        seeds = len(self.streams)
-        expected = (seeds, self.config.batch, self.layout.row)
-        if np.shape(batches) != expected:
-            raise RollinError(f"batches must have shape {expected}, got {np.shape(batches)}.")
-        active = np.ones(seeds, bool) if active is None else np.asarray(active, bool)
-        for i in np.flatnonzero(active):
-            self.streams[i]["noise"].standard_normal(out=self._noise[i], dtype=np.float32)
-        self.state, info = _update_seeds(
-            self.layout, self.config, self.state, batches, self._noise, active
-        )
-        info = np.asarray(info)
-        broken = np.flatnonzero(active & ~np.isfinite(info).all(1))
-        if len(broken):
-            raise RollinError(
-                f"The losses of seeds {', '.join(map(str, broken))} (by their place in the list) "
-                "are not finite: they diverged, and their step was not made; the others' was."
-            )
-        return info
-
-    def get_state(self, seed: int) -> dict[str, Any]:
-        """One seed's state, which any learner can go on with."""
-        return from_state(self.layout, jax.tree.map(lambda leaf: leaf[seed], self.state))
-
-    def set_state(self, seed: int, state: dict[str, Any]) -> None:
-        """Put one seed into a state that any learner of this layout gave."""
-        new = to_state(self.layout, state)
-        self.state = jax.tree.map(lambda all_, one: all_.at[seed].set(one), self.state, new)
-
-
-@partial(jax.jit, static_argnums=0)
-def _act_seeds(config: SACConfig, actor: Layers, observation: Array, noise: Array) -> Array:
-    return jax.vmap(lambda layers, o, n: sample(config, layers, o, n)[0])(actor, observation, noise)

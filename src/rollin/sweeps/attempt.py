@@ -7,15 +7,20 @@ from rollin.errors import RollinError, told
 from rollin.runs.directory import RunBusyError
 from rollin.runs.driver import OnStatus, ShouldStop
 from rollin.runs.execute import run
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Membership, RunSpec
 
 
 def attempt(
-    spec: RunSpec[Any], out: Path, command: str, on_status: OnStatus, should_stop: ShouldStop
+    spec: RunSpec[Any],
+    out: Path,
+    command: str,
+    on_status: OnStatus,
+    should_stop: ShouldStop,
+    of: Membership | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Run a spec or go on with it: finished, stopped, failed, or busy if another process has it."""
     try:
-        return ("finished" if run(spec, out, command, on_status, should_stop) else "stopped"), {}
+        done = run(spec, out, command, on_status, should_stop, of)
     except RunBusyError as error:
         return "busy", {"error": str(error)}
     except RollinError as error:
@@ -24,3 +29,4 @@ def attempt(
         raise
     except Exception as error:  # one bad run must not end the sweep
         return "failed", {"error": told(error)}
+    return ("finished" if done else "stopped"), {}

@@ -19,8 +19,9 @@ from typing import Any, Literal
 from rollin import __version__
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError, reason
-from rollin.runs.demands import Demands, demands_of
 from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import engine_of
+from rollin.runs.engines.base import Demands
 from rollin.runs.files import TEMPORARY, make_directory, write_atomically
 from rollin.sweeps.cluster_worker import FETCH_SECONDS, News, RunWorker
 from rollin.sweeps.jobs import Job, JobEvent, Kind
@@ -93,7 +94,7 @@ class RayExecutor:
         """
         if self.limit is not None:
             return len(self._running) < self.limit
-        demands = demands_of(job.spec, self._gpus)
+        demands = engine_of(job.spec).demands(job.spec, self._gpus)
         slots = self._slots(demands)
         if slots:
             self._fitted.add(demands)
@@ -101,7 +102,7 @@ class RayExecutor:
 
     def start(self, job: Job) -> None:
         """Send a job to an actor, with its files if they are fetched."""
-        demands = demands_of(job.spec, self._gpus)
+        demands = engine_of(job.spec).demands(job.spec, self._gpus)
         if self.limit is None and not self._slots(demands):
             error = (
                 f"no machine of the Ray cluster has room for a run of {job.spec.task}, which takes "
@@ -126,7 +127,7 @@ class RayExecutor:
         if with_files:
             pieces = Sender(job.out).pieces() if job.out.is_dir() else ()
             files = [self._ray.put(piece) for piece in pieces]
-        task = (job.spec, str(job.out.resolve()), self.command, __version__)
+        task = (job.spec, str(job.out.resolve()), self.command, __version__, job.of)
         return actor.run.remote(task, files, self.storage, (str(self._mark), self._token))
 
     def wait(self, seconds: float) -> list[JobEvent]:

@@ -13,7 +13,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from rollin import __version__
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.systems import is_alive
 from rollin.sweeps.attempt import attempt
 from rollin.sweeps.transfer import Piece, Sender, receive
@@ -21,8 +21,8 @@ from rollin.sweeps.transfer import Piece, Sender, receive
 SCRATCH = "rollin-run-"  # how directories of runs begin whose files are sent
 FETCH_SECONDS = 120.0  # between two times that a run's files are sent
 
-Assignment = tuple[RunSpec[Any], str, str, str]
-"""A spec, the sweep's directory for it, the command, and the version that sends it."""
+Assignment = tuple[RunSpec[Any], str, str, str, Membership | None]
+"""A spec, the sweep's directory for it, the command, the version that sends it, its condition."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class RunWorker:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _train(self, task: Assignment, directory: Path) -> End:
-        spec, _, command, version = task
+        spec, _, command, version, of = task
         if version != __version__:
             where = socket.gethostname()
             error = f"rollin {__version__} is installed on {where}, the sweep is of {version}"
             return End("failed", {"error": error})
         with threadpool_limits(1):
-            return End(*attempt(spec, directory, command, self._tell, lambda: self._stop))
+            return End(*attempt(spec, directory, command, self._tell, lambda: self._stop, of))
 
     def _tell(self, status: dict[str, Any]) -> None:
         """Called by the run between two steps, when all its files are whole."""

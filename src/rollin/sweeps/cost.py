@@ -1,27 +1,27 @@
-"""What the paper's runs cost: steps, and seconds at a measured speed."""
+"""What the runs of conditions cost: steps, and seconds at a measured speed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rollin.paper.tables import all_cells
 from rollin.runs.spec import RunSpec
-from rollin.sweeps.study import Condition, scaled
+from rollin.sweeps.condition import Condition
 
 SHORT = 20_000  # steps of the runs that speed is measured with
 
 
-def sample_specs() -> dict[str, RunSpec[Any]]:
-    """A short run with roll-in of every task of the paper."""
-    found: dict[str, RunSpec[Any]] = {}
-    for cell in all_cells():
-        if cell.rolls_in and cell.task not in found:
-            config = scaled(cell.config, SHORT / cell.config.steps)
-            found[cell.task] = RunSpec(cell.task, config)
-    return found
+def sample_specs(conditions: Sequence[Condition]) -> dict[str, RunSpec[Any]]:
+    """A short run of every task, with roll-in if any condition has that."""
+    found: dict[str, Condition] = {}
+    for condition in conditions:
+        if condition.labels.get("method") == "rollin" or condition.task not in found:
+            found.setdefault(condition.task, condition)
+            if found[condition.task].labels.get("method") != "rollin":
+                found[condition.task] = condition
+    return {task: one.spec(0, SHORT / one.steps) for task, one in found.items()}
 
 
 def core_seconds(
-    cells: Sequence[Condition], seeds: int, speed: Mapping[str, float], scale: float = 1.0
+    conditions: Sequence[Condition], seeds: int, speed: Mapping[str, float], scale: float = 1.0
 ) -> float:
-    """Seconds of one core for all seeds of some cells; speed: steps a second by task."""
-    return seeds * scale * sum(cell.config.steps / speed[cell.task] for cell in cells)
+    """Seconds of one core for all seeds of some conditions; speed: steps a second by task."""
+    return seeds * scale * sum(one.steps / speed[one.task] for one in conditions)

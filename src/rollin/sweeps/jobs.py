@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Membership, RunSpec
 
 Kind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A spec and the directory it runs in."""
+    """A spec, the directory it runs in, and the condition of a study that it is run for."""
 
     name: str
     spec: RunSpec[Any]
     out: Path
+    of: Membership | None = None
 
 
 @dataclass(frozen=True)

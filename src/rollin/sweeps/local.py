@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from rollin.checks import at_least
-from rollin.runs.demands import demands_of
+from rollin.runs.engines import engine_of
 from rollin.runs.systems import CAN_ASK_TO_LEAVE, STOPS
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.machine import free_memory
@@ -45,8 +45,8 @@ class LocalExecutor:
     def room(self, job: Job) -> bool:
         """Whether a worker is free, and memory; one run is always let in."""
         busy = [worker.job for worker in self._pool if worker.job is not None]
-        taken = sum(demands_of(other.spec).memory for other in busy)
-        fits = taken + demands_of(job.spec).memory <= self.memory
+        taken = sum(_memory(other) for other in busy)
+        fits = taken + _memory(job) <= self.memory
         return not busy or (len(busy) < self.workers and fits)
 
     def start(self, job: Job) -> None:
@@ -122,6 +122,10 @@ class LocalExecutor:
         return _Worker(process, ours)
 
 
+def _memory(job: Job) -> int:
+    return engine_of(job.spec).demands(job.spec).memory
+
+
 def _last_word(worker: _Worker, job: Job) -> JobEvent:
     """How a job ended whose worker was stopped: it may have finished or failed just then."""
     last = JobEvent("stopped", job, {})
@@ -191,5 +195,5 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
             if job is None:
                 return
             idle = False
-            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop))
+            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop, job.of))
             idle = True

@@ -4,10 +4,10 @@ Measured when asked, and kept in the user's cache directory, for the hours that 
 Reading what is kept loads nothing that computes.
 """
 
+import json
 import math
 import multiprocessing
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,8 +17,10 @@ from typing import Any
 
 from rollin import __version__
 from rollin.errors import RollinError, reason
-from rollin.runs.files import read_json, write_json
-from rollin.runs.spec import RollinConfig, RunSpec
+from rollin.runs.engines import engine_of
+from rollin.runs.files import read_bounded, write_json
+from rollin.runs.spec import RunSpec
+from rollin.runs.systems import processor
 
 SECONDS = 2.0  # of training that are measured
 CACHE = "rates.json"
@@ -54,11 +56,11 @@ def measure_side_by_side(
 def measure(spec: RunSpec[Any], seconds: float = SECONDS) -> float:
     """Steps a second of a run, from its first update on."""
     from rollin.runs.directory import RunDirectory
-    from rollin.runs.execute import make_run  # loads all that computes
 
-    warmup = spec.config.algorithm.warmup if isinstance(spec.config, RollinConfig) else 0
+    engine = engine_of(spec)
+    warmup = engine.warmup(spec.config)
     with tempfile.TemporaryDirectory(prefix="rollin-rate-") as directory:
-        run = make_run(spec, RunDirectory(Path(directory)))
+        run = engine.run(spec, RunDirectory(Path(directory)))
         try:
             first, began = 0, 0.0
             for event in run.events():
@@ -88,8 +90,9 @@ def _cache() -> Path:
 def _read() -> dict[str, dict[str, float]]:
     """What is kept, as far as it can be read: a damaged cache is an empty one."""
     found: dict[str, dict[str, float]] = {}
-    with suppress(RollinError):
-        for key, rates in read_json(_cache()).items():
+    with suppress(RollinError, ValueError, RecursionError):
+        kept = json.loads(read_bounded(_cache()))
+        for key, rates in kept.items() if isinstance(kept, dict) else ():
             if isinstance(rates, dict):
                 found[key] = {task: rate for task, rate in rates.items() if _is_rate(rate)}
     return found
@@ -97,17 +100,3 @@ def _read() -> dict[str, dict[str, float]]:
 
 def _is_rate(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value) and value > 0
-
-
-def processor() -> str:
-    """The CPU's name, with family and model where the name says little."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    known: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        known.setdefault(name.strip(), value.strip())
-    family, model = known.get("cpu family", "?"), known.get("model", "?")
-    return f"{known.get('model name', platform.machine())} (family {family}, model {model})"

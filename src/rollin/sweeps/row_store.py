@@ -23,8 +23,8 @@ from rollin.runs.files import (
     write_atomically,
     write_json,
 )
+from rollin.runs.systems import processor
 from rollin.runs.versions import versions
-from rollin.sweeps.rates import processor
 
 Row = dict[str, str]
 STUDY, RUNS = "study.json", "runs.csv"

@@ -1,48 +1,79 @@
-"""Choosing cells of a table by their labels: `env=hopper,beta=0,beta=0.1`."""
+"""Choosing conditions by their labels: `env=hopper,beta=0,beta=0.1`."""
 
 from collections.abc import Sequence
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.sweeps.study import Condition
+from rollin.sweeps.condition import Condition
 
 
-def choose(cells: Sequence[Condition], text: str) -> list[Condition]:
-    """Cells whose labels are as the filter has them; a label that is given twice may be either."""
+def select(
+    conditions: Sequence[Condition],
+    text: str,
+    flag: str = "--cells",
+    *,
+    none_is_fine: bool = False,
+) -> list[Condition]:
+    """Those whose labels are as the filter has them; a label that is given twice may be either.
+
+    none_is_fine: give none, instead of an error, if there are none.
+    """
     wanted: dict[str, list[str]] = {}
+    try:
+        for name, value in _parts(conditions, text, flag):
+            wanted.setdefault(name, []).append(_known(conditions, name, value, flag))
+    except _UnknownLabelError:
+        if none_is_fine:
+            return []
+        raise
+    found = [c for c in conditions if all(c.labels.get(n) in v for n, v in wanted.items())]
+    if not found and not none_is_fine:
+        raise RollinError(
+            f"{flag} {text!r} leaves none of the {len(conditions)} conditions: leave one out."
+        )
+    return found
+
+
+def filter_names(text: str) -> list[str]:
+    """The labels that a filter names."""
+    return [part.partition("=")[0].strip() for part in text.split(",")]
+
+
+class _UnknownLabelError(RollinError):
+    """A label or value that no condition has."""
+
+
+def _parts(conditions: Sequence[Condition], text: str, flag: str) -> list[tuple[str, str]]:
+    found = []
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not (name and equals and value):
             raise RollinError(
-                f"--cells must be name=value, or several of them with commas between, got {part!r} "
-                f"in {text!r}: the names here are {', '.join(_names(cells))}."
+                f"{flag} must be name=value, or several of them with commas between, got {part!r} "
+                f"in {text!r}: the names here are {', '.join(_names(conditions))}."
             )
-        wanted.setdefault(name, []).append(_known(cells, name, value))
-    found = [cell for cell in cells if all(cell.labels.get(n) in v for n, v in wanted.items())]
-    if not found:
-        raise RollinError(f"--cells {text!r} leaves none of the {len(cells)} cells: leave one out.")
+        found.append((name, value))
     return found
 
 
-def _names(cells: Sequence[Condition]) -> list[str]:
-    return list(dict.fromkeys(name for cell in cells for name in cell.labels))
+def _names(conditions: Sequence[Condition]) -> list[str]:
+    return list(dict.fromkeys(name for condition in conditions for name in condition.labels))
 
 
-def _known(cells: Sequence[Condition], name: str, value: str) -> str:
+def _known(conditions: Sequence[Condition], name: str, value: str, flag: str) -> str:
     """The value as a label has it: 0.10 is 0.1."""
-    names = _names(cells)
+    names = _names(conditions)
     if name not in names:
-        raise RollinError(
-            f"--cells: there is no label {name!r} in this table, only {', '.join(names)}."
+        raise _UnknownLabelError(
+            f"{flag}: there is no label {name!r} here, only {', '.join(names)}."
             f"{did_you_mean(name, names)}"
         )
-    values = list(dict.fromkeys(cell.labels[name] for cell in cells if name in cell.labels))
+    values = list(dict.fromkeys(c.labels[name] for c in conditions if name in c.labels))
     for known in values:
         if value == known or (_number(value) is not None and _number(value) == _number(known)):
             return known
-    raise RollinError(
-        f"--cells: {name} is {', '.join(values)} in this table, got {value!r}."
-        f"{did_you_mean(value, values)}"
+    raise _UnknownLabelError(
+        f"{flag}: {name} is {', '.join(values)} here, got {value!r}.{did_you_mean(value, values)}"
     )
 
 

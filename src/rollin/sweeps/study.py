@@ -1,131 +1,132 @@
-"""A condition of the paper: what is run, how it is called, and what was published of it."""
+"""A study is conditions with seeds and readings: made from a grid, checked, and run."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from rollin.checks import at_least, did_you_mean
 from rollin.errors import RollinError
-from rollin.runs.spec import RollinConfig, RunSpec, TabularConfig
-from rollin.sweeps.published import Published
+from rollin.runs.records import Reading
+from rollin.sweeps.build import block, reading
+from rollin.sweeps.condition import Condition, differing
+from rollin.sweeps.plan import KAPPA, METHOD, StudyPlan
+from rollin.sweeps.select import select
 
-ROWS = 10  # of metrics.csv that even a short run has
-METHOD = ("method", "beta")  # labels of what is compared; all others make a setting
-FREE = ("seed", "steps", "learner", "threads", "log_every", "eval_episodes", "keep_replay")
-"""Options that do not make another condition."""
-DELTAS = {"antmaze-umaze": 1 / 24, "walker": 0.1, "hopper": 0.1, "humanoid": 0.1, "ant": 0.1}
-"""The step Δ that each task has of its own, which a run need not name."""
+if TYPE_CHECKING:
+    from rollin.runs.records import Record
 
-
-class Reading(NamedTuple):
-    """A figure, by its name in result.json, and the step at which the paper reads it."""
-
-    figure: str
-    step: int
+__all__ = ["METHOD", "Condition", "Study", "checked_study", "differing"]
 
 
 @dataclass(frozen=True, eq=False)
-class Condition:
-    """One condition: a task with its options, at the paper's length.
+class Study(StudyPlan):
+    """Conditions with seeds and readings, that can be run; its fields are those of `StudyPlan`.
 
-    labels: what tells it from other conditions, by name; a filter looks at them.
+    >>> import rollin
+    >>> study = rollin.Study.grid("mine", "point-umaze", beta=[0, 0.1], delta=["1/12", "1/24"])
+    >>> [condition.name for condition in study.conditions][:2]
+    ['beta=0,delta=1/12', 'beta=0,delta=1/24']
     """
 
-    task: str
-    labels: Mapping[str, str]
-    config: TabularConfig | RollinConfig
-    published: Mapping[Reading, Published] = field(default_factory=dict)
+    @classmethod
+    def grid(
+        cls,
+        name: str,
+        task: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        seeds: int = 10,
+        baseline: str = "",
+        readings: Sequence[str] = ("kappa",),
+        **grid: Sequence[Any],
+    ) -> "Study":
+        """A condition for each point of a grid of options.
 
-    @property
-    def name(self) -> str:
-        """Its labels in one word, which is the name of its directory, too."""
-        return ",".join(f"{name}={value}" for name, value in self.labels.items()).replace("/", "-")
-
-    @property
-    def setting(self) -> dict[str, str]:
-        """The labels that it shares with what it is compared with."""
-        return {name: value for name, value in self.labels.items() if name not in METHOD}
-
-    @property
-    def rolls_in(self) -> bool:
-        """Whether it is ROLLIN, not what that is compared with."""
-        return self.labels["method"] == "rollin"
-
-    @property
-    def walks(self) -> bool:
-        """Whether it walks the curriculum; from scratch it stands at κ = 1 by definition."""
-        return self.labels["method"] != "scratch"
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it is the curriculum without roll-in."""
-        return self.labels["method"] == "baseline"
-
-    def spec(self, seed: int, scale: float = 1.0) -> RunSpec[Any]:
-        """The run of one seed, shortened by `scale`."""
-        return RunSpec(self.task, replace(scaled(self.config, scale), seed=seed))
-
-    def scale_of(self, spec: RunSpec[Any]) -> float | None:
-        """The scale at which a run is one of this cell; None if it is not.
-
-        A run whose lengths are the paper's but for its last step has scale 1: it is a part of the
-        paper's run.
+        options: of all conditions; baseline: a filter such as beta=0 that tells what the others are
+        compared with; readings: quantities, or quantity@step.
         """
-        if spec.task != self.task or spec.config.engine != self.config.engine:
-            return None
-        ours = self._plain(spec.config)
-        if isinstance(spec.config, RollinConfig) and ours == self._plain(self.config):
-            return 1.0
-        scale = spec.config.steps / self.config.steps
-        try:
-            shortened = scaled(self.config, scale)
-        except RollinError:  # too short to be one
-            return None
-        return scale if ours == self._plain(shortened) else None
+        made = block(task, grid, options or {})
+        read = tuple(map(reading, readings))
+        return checked_study(name, made, read, seeds=seeds, baseline=baseline)
 
-    def _plain(self, config: Any) -> Any:
-        """A configuration without what does not make another condition."""
-        own = {name: getattr(self.config, name) for name in FREE if hasattr(self.config, name)}
-        plain = replace(config, **own)
-        if not isinstance(plain, RollinConfig):
-            return plain
-        options = plain.algorithm
-        if options.method in ("rollin", "baseline") and not options.rolls_in:
-            options = replace(options, method="baseline")
-        if options.method in ("baseline", "scratch"):
-            options = replace(options, beta=0.0)
-        sac = replace(plain.sac, threads=1)
-        delta = DELTAS[self.task] if plain.delta is None else plain.delta
-        return replace(plain, algorithm=options, sac=sac, delta=round(delta, 12))
+    def run(
+        self,
+        out: str | Path,
+        *,
+        seeds: int | None = None,
+        scale: float = 1.0,
+        jobs: int | None = None,
+        **where: Any,
+    ) -> "list[Record]":
+        """Do its runs in a directory, or go on with them; returns what they gave.
+
+        jobs: runs at the same time, all cores if not given; where: backend="ray" and its options,
+        see `rollin.sweeps.run.run_study`.
+        """
+        from rollin.sweeps.run import run_study  # loads what runs processes
+
+        return run_study(self, Path(out), seeds=seeds, scale=scale, jobs=jobs, **where)
 
 
-def differing(cells: Sequence[Condition]) -> list[str]:
-    """Names of the labels in which cells differ."""
-    names = dict.fromkeys(name for cell in cells for name in cell.labels)
-    return [name for name in names if len({cell.labels.get(name) for cell in cells}) > 1]
-
-
-def scaled(config: Any, scale: float) -> Any:
-    """A configuration whose training is shortened proportionally.
-
-    Steps, random first steps and the steps that a mean is taken over shrink; networks, batches,
-    thresholds and the age parameter of geometric sampling stay as they are.
-    """
-    if not (math.isfinite(scale) and scale > 0):
-        raise RollinError(f"--scale must be a number greater than 0, got {scale:g}.")
-    if scale == 1:
-        return config
-    steps = max(1, round(scale * config.steps))
-    lengths: dict[str, Any] = {"steps": steps}
-    if isinstance(config, RollinConfig):
-        batch = config.sac.batch
-        if steps <= batch:
+def checked_study(
+    name: str,
+    conditions: Sequence[Condition],
+    readings: Sequence[Reading] = (KAPPA,),
+    *,
+    seeds: int = 10,
+    baseline: str = "",
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    title: str = "",
+) -> Study:
+    """A study of some conditions, checked."""
+    if not name or Path(name).name != name or name.startswith("."):
+        raise RollinError(f"A study's name must be a plain word, got {name!r}.")
+    if not conditions:
+        raise RollinError(f"The study {name} has no conditions: give it a grid, or a block.")
+    at_least(1, "seeds", seeds)
+    _check_told_apart(name, conditions)
+    if baseline:
+        select(conditions, baseline, "baseline")
+    known = {label for condition in conditions for label in condition.labels}
+    for label in (*rows, *columns):
+        if label not in known:
             raise RollinError(
-                f"{steps:,} steps are too few to train on: learning begins after a batch of "
-                f"{batch} of them. Give a --scale of at least {1.1 * batch / config.steps:.2g}."
+                f"The study {name} has no label {label!r}.{did_you_mean(label, sorted(known))}"
             )
-        warmup = max(batch, round(scale * config.algorithm.warmup))
-        lengths["algorithm"] = replace(config.algorithm, warmup=warmup)
-        lengths["log_every"] = min(config.log_every, steps // ROWS)
-        lengths["last"] = max(1, round(scale * config.last))
-    return replace(config, **lengths)
+    return Study(
+        name,
+        tuple(conditions),
+        tuple(readings),
+        seeds,
+        tuple(rows),
+        tuple(columns),
+        baseline,
+        title=title,
+    )
+
+
+def _check_told_apart(name: str, conditions: Sequence[Condition]) -> None:
+    """Refuse conditions that are called alike, and such that are the same runs."""
+    keys: dict[str, Condition] = {}
+    names: set[str] = set()
+    for condition in conditions:
+        for label in (*condition.labels, *condition.labels.values()):
+            if not label or set(label) & set(",="):  # which stand between labels
+                raise RollinError(
+                    f"Labels of {name} must be words without comma and =, got {label!r}."
+                )
+        if condition.name in names:
+            raise RollinError(
+                f"Two conditions of {name} are called {condition.name or 'nothing'}: give them "
+                "other labels."
+            )
+        names.add(condition.name)
+        # runs that differ in their length alone are conditions of their own here
+        key = f"{condition.key()}, {condition.steps} steps"
+        if key in keys:
+            raise RollinError(
+                f"{condition.name} and {keys[key].name} of {name} are the same runs: leave one out."
+            )
+        keys[key] = condition

@@ -1,16 +1,63 @@
-"""A sweep: many runs below one directory, which goes on where it stopped."""
+"""A sweep: the runs of studies of one family in one directory; it goes on where it stopped."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rollin.errors import RollinError
-from rollin.runs.directory import RunDirectory
-from rollin.runs.files import is_occupied, make_directory, read_json, write_json
+from rollin.runs.directory import CONFIG, RunDirectory
+from rollin.runs.engines import engine_of
+from rollin.runs.files import is_occupied, make_directory, write_json
+from rollin.runs.formats import read_file
+from rollin.runs.spec import RunSpec, digest
 from rollin.runs.versions import versions
+from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.jobs import Job
+from rollin.sweeps.plan import Kind, StudyPlan
 
 SWEEP_FILE = "sweep.json"
+UNSAFE = re.compile(r"[^\w=,.+-]")  # letters that a directory's name does not take everywhere
+LONGEST = 120  # letters of such a name
+
+
+class ConditionEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A condition in a sweep.json; key: of its runs at the sweep's scale."""
+
+    labels: dict[str, str]
+    task: str
+    options: dict[str, Any]
+    key: str
+
+
+class StudyEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A study in a sweep.json, without what the paper has published of it."""
+
+    name: str
+    conditions: list[ConditionEntry]
+    readings: list[tuple[str, int | None]]
+    seeds: int
+    rows: list[str] = []
+    columns: list[str] = []
+    baseline: str = ""
+    compared: str = ""
+    kind: Kind = "table"
+    title: str = ""
+
+
+class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
+    """sweep.json; tables: names of the paper's, in those of older versions."""
+
+    family: str
+    scale: float
+    commands: list[str]
+    runs: dict[str, str]
+    versions: dict[str, str] = {}
+    studies: list[StudyEntry] = []
+    tables: list[str] = []
 
 
 @dataclass
@@ -24,23 +71,27 @@ class Backlog:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The jobs of one table in one directory.
+    """The jobs of one study in one directory.
 
-    Tables of one family share their runs there, if training is equally long (scale).
+    Studies of one family share their runs there, if training is equally long (scale).
     """
 
-    table: str
-    family: str
+    study: StudyPlan
     scale: float
     out: Path
     jobs: tuple[Job, ...]
 
+    @property
+    def title(self) -> str:
+        """What is run where."""
+        return f"{self.study.name} in {self.out}"
+
     def plan(self, command: str) -> Backlog:
         """Make or check the directory; returns what is to be done in it."""
         path = self.out / SWEEP_FILE
-        found: dict[str, Any] = {"tables": [], "commands": [], "runs": {}}
+        found = SweepFile(self.study.shared, self.scale, [], {})
         if path.exists():
-            found = self._check(read_json(path))
+            found = self._check(read_sweep(path))
         elif is_occupied(self.out):
             raise RollinError(
                 f"{self.out} exists and is not a sweep (no {SWEEP_FILE}): choose another --out."
@@ -52,45 +103,61 @@ class Sweep:
             job.out.relative_to(self.out).as_posix(): job.spec.hash
             for job in (*backlog.done, *backlog.todo)
         }
+        entries = {entry.name: entry for entry in found.studies}
+        entries[self.study.name] = _merged(entries.get(self.study.name), self._entry())
+        tables = [name for name in found.tables if name not in entries]
         write_json(
             path,
-            {
-                "family": self.family,
-                "scale": self.scale,
-                "tables": list(dict.fromkeys([*found["tables"], self.table])),
-                "commands": list(dict.fromkeys([*found["commands"], command])),
-                "versions": versions(),
-                "runs": {**found["runs"], **runs},
-            },
+            msgspec.to_builtins(
+                SweepFile(
+                    self.study.shared,
+                    self.scale,
+                    list(dict.fromkeys([*found.commands, command])),
+                    {**found.runs, **runs},
+                    versions(),
+                    list(entries.values()),
+                    tables,
+                )
+            ),
         )
         return backlog
 
-    def _check(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Refuse the directory of another sweep, or one that cannot be told."""
-        kinds = {"family": str, "scale": (int, float), "tables": list, "commands": list,
-                 "runs": dict}  # fmt: skip
-        bad = [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]
-        if bad:
+    def _entry(self) -> StudyEntry:
+        study = self.study
+        return StudyEntry(
+            study.name,
+            [
+                ConditionEntry(
+                    dict(c.labels), c.task, {**c.options, "steps": c.steps}, c.key(self.scale)
+                )
+                for c in study.conditions
+            ],
+            [(reading.quantity, reading.step) for reading in study.readings],
+            study.seeds,
+            list(study.rows),
+            list(study.columns),
+            study.baseline,
+            study.compared,
+            study.kind,
+            study.title,
+        )
+
+    def _check(self, found: SweepFile) -> SweepFile:
+        """Refuse the directory of another sweep."""
+        if found.family != self.study.shared:
+            names = [entry.name for entry in found.studies] or found.tables
             raise RollinError(
-                f"{self.out / SWEEP_FILE} has no right {', '.join(bad)}: it is damaged, or of an "
-                "older version. Choose another --out."
+                f"{self.out} holds the sweep of another study ({', '.join(names)}), not of "
+                f"{self.study.name}: choose another --out."
             )
-        if found["family"] != self.family:
+        if found.scale != self.scale:
             raise RollinError(
-                f"{self.out} holds the sweep of another table "
-                f"({', '.join(map(str, found['tables']))}), not of {self.table}: choose another "
-                "--out."
-            )
-        if found["scale"] != self.scale:
-            raise RollinError(
-                f"{self.out} holds runs at {found['scale']:g} of the paper's length, asked for is "
+                f"{self.out} holds runs at {found.scale:g} of their full length, asked for is "
                 f"{self.scale:g}: give the same --scale or --steps to go on, or another --out."
             )
         return found
 
     def _sorted(self) -> Backlog:
-        from rollin.runs.fingerprint import Fingerprints  # which needs all that computes
-
         backlog = Backlog()
         fingerprints = Fingerprints()
         for job in self.jobs:
@@ -110,8 +177,87 @@ class Sweep:
         return backlog
 
 
+def _merged(old: StudyEntry | None, new: StudyEntry) -> StudyEntry:
+    """A study as it was run so far: with the conditions of earlier commands before the new ones."""
+    if old is None:
+        return new
+    labels = [entry.labels for entry in new.conditions]
+    kept = [entry for entry in old.conditions if entry.labels not in labels]
+    return msgspec.structs.replace(new, conditions=[*kept, *new.conditions])
+
+
+class Fingerprints:
+    """Fingerprints of specs; that of a task which many runs share is made once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], str | None] = {}
+
+    def of(self, spec: RunSpec[Any]) -> str | None:
+        """The fingerprint of a spec's task; None of one that has none."""
+        engine = engine_of(spec)
+        key = (engine.name, spec.task, engine.fingerprint_key(spec.config))
+        if key not in self._found:
+            self._found[key] = engine.fingerprint(spec)
+        return self._found[key]
+
+
+def jobs_of(study: StudyPlan, out: Path, seeds: int, scale: float, **changes: Any) -> list[Job]:
+    """All runs of a study; seeds outermost, so that every condition fills evenly.
+
+    A job is called by the labels in which the conditions differ. changes: options of all runs that
+    do not make another condition, such as learner.
+    """
+    varying = differing(study.conditions)
+    places = directory_names(study.conditions)
+    found = []
+    for seed in range(seeds):
+        for condition in study.conditions:
+            names = [f"{n}={condition.labels[n]}" for n in varying if n in condition.labels]
+            found.append(
+                Job(
+                    " ".join([*names, f"seed={seed}"]),
+                    condition.spec(seed, scale, **changes),
+                    out / places[condition] / f"seed={seed}",
+                    condition.membership(study.shared, scale),
+                )
+            )
+    return found
+
+
+def directory_name(condition: Condition) -> str:
+    """A condition's name as one of a directory."""
+    name = condition.name or condition.task
+    safe = UNSAFE.sub("-", name).strip(".") or "run"
+    if len(safe) > LONGEST:
+        safe = f"{safe[:LONGEST]}-{digest(name)}"
+    return safe
+
+
+def directory_names(conditions: Sequence[Condition]) -> dict[Condition, str]:
+    """Directories of conditions; where two names come to the same, all but the first get a hash."""
+    found: dict[Condition, str] = {}
+    taken: set[str] = set()
+    for condition in conditions:
+        place = directory_name(condition)
+        if place.casefold() in taken:  # some file systems take a and A for one
+            place = f"{place[:LONGEST]}-{digest(condition.name)}"
+        taken.add(place.casefold())
+        found[condition] = place
+    return found
+
+
+def read_sweep(path: Path) -> SweepFile:
+    """A sweep.json, of this version or an older one."""
+    return read_file(path, SweepFile)
+
+
 def find_runs(directory: Path) -> list[RunDirectory]:
     """All run directories at or below a directory, in order of their names."""
     if not directory.is_dir():
         raise RollinError(f"{directory} is not a directory.")
-    return [RunDirectory(path.parent) for path in sorted(directory.rglob("config.json"))]
+    return [RunDirectory(path.parent) for path in sorted(directory.rglob(CONFIG))]
+
+
+def conditions_of(studies: Sequence[StudyPlan]) -> list[Condition]:
+    """All conditions of some studies, each once."""
+    return list(dict.fromkeys(c for study in studies for c in study.conditions))

@@ -32,11 +32,18 @@ class Stream:
         self.words[:] = state["words"]
 
 
+def _finite(probabilities: Array) -> Array:
+    """Probabilities that a table can be made of: kernels index by what it holds, unchecked."""
+    if not np.isfinite(probabilities).all():
+        raise RollinError("Probabilities to draw from must be finite numbers: they hold NaN.")
+    return probabilities
+
+
 def alias_table(probabilities: Array) -> tuple[U32, int]:
     """Packed alias table of one distribution over at most 2^MAX_BITS outcomes, and its bits."""
     bits = bits_for(len(probabilities))
     table = np.empty((1, 1 << bits), np.uint32)
-    alias_rows(np.asarray(probabilities, np.float64)[None], bits, table)
+    alias_rows(_finite(np.asarray(probabilities, np.float64))[None], bits, table)
     return table[0], bits
 
 
@@ -108,5 +115,5 @@ class Dynamics:
     def policy_alias(self, log_pi: Array) -> U32:
         """Flat (S·P,) action alias tables of a policy."""
         table = np.empty((len(log_pi), self.P), np.uint32)
-        alias_rows(np.exp(log_pi), self.bits, table)
+        alias_rows(_finite(np.exp(log_pi)), self.bits, table)
         return table.ravel()

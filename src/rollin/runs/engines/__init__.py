@@ -1,1 +1,97 @@
-"""Engines: what turns a task and its options into a run."""
+"""The register of engines: what turns a task and its options into a run.
+
+Nothing else knows an engine by name. An engine is loaded when it is asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from rollin.checks import did_you_mean
+from rollin.errors import RollinError
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.base import Engine
+from rollin.runs.options import config_from, flat
+from rollin.runs.records import Record
+from rollin.runs.spec import RunSpec, digest
+
+MODULES = {
+    "tabular": "rollin.runs.engines.tabular",
+    "sac": "rollin.runs.engines.sac",
+    "rollin": "rollin.runs.engines.rollin",
+}
+"""Where an engine lives, by its name. The first that claims a task has it."""
+
+
+def engine(name: str) -> Engine[Any]:
+    """The engine of a name."""
+    if name not in MODULES:
+        raise RollinError(f"There is no engine {name!r}: this version has {', '.join(MODULES)}.")
+    return import_module(MODULES[name]).ENGINE
+
+
+def engines() -> Iterator[Engine[Any]]:
+    """All of them."""
+    return map(engine, MODULES)
+
+
+def engine_for(task: str) -> Engine[Any]:
+    """The engine that a task belongs to."""
+    for found in engines():
+        if found.claims(task):
+            return found
+    known = [name for found in engines() for name in found.tasks]
+    raise RollinError(
+        f"Unknown task {task!r}: expected {'; '.join(found.about for found in engines())}; or "
+        f"module:factory that returns an MDP or a contextual environment of yours."
+        f"{did_you_mean(task, known)}"
+    )
+
+
+def engine_of(spec: RunSpec[Any]) -> Engine[Any]:
+    """The engine of a spec."""
+    return engine(spec.config.engine)
+
+
+def spec_of(run: RunDirectory) -> RunSpec[Any]:
+    """What a run is, by its config.json."""
+    described = run.config
+    return spec_from(described.engine, described.task, described.config)
+
+
+def spec_from(name: str, task: str, config: dict[str, Any]) -> RunSpec[Any]:
+    """A spec from plain values, of this version or an older one."""
+    kind = engine(name).config_class
+    return RunSpec(task, config_from(kind, kind.as_it_was(task, config)))
+
+
+def condition_key(spec: RunSpec[Any]) -> str:
+    """What runs of one condition have in common: a hash of the options without seed and length."""
+    plain = engine_of(spec).canonical(spec.task, spec.config)
+    return digest(RunSpec(spec.task, plain).to_json())
+
+
+def read_record(run: RunDirectory, at: Sequence[int] = ()) -> Record:
+    """A run as its directory has it; at: steps at which its curve is to have a row."""
+    try:
+        described = run.config
+        spec = spec_of(run)
+        found = engine_of(spec).record(run, spec, at)
+        return replace(
+            found,
+            labels=described.labels,
+            family=described.family,
+            scale=described.scale,
+            spec_hash=described.spec_hash or spec.hash,
+            key=condition_key(spec),
+            fingerprint=described.fingerprint or "",
+            options=flat(spec.config),
+            version=described.versions.get("rollin", ""),
+            processor=described.processor,
+            path=run.path,
+        )
+    except RollinError:
+        raise
+    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+        raise RollinError(f"its files cannot be read: {error}") from error

@@ -1,343 +1,161 @@
-"""A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
+"""The engine of ROLLIN with two SAC agents on a contextual environment."""
 
-import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from functools import partial
-from operator import add
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import save
-
-from rollin.arrays import Float
-from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import SuccessRate
-from rollin.deep.evaluate import Evaluation, evaluate_context, mode_of
-from rollin.deep.practical import Episode, RollinStep, train_rollin
-from rollin.deep.state import DeepState
-from rollin.envs.check import check_env
-from rollin.envs.context_env import ContextEnv
+from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
-from rollin.runs.curricula import curriculum_of, env_of
+from rollin.imports import is_factory
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.files import write_atomically
-from rollin.runs.fingerprint import of_environment, walked
-from rollin.runs.networks import good_state, policy_tensors
-from rollin.runs.rows import MetricsWriter, read_metrics
-from rollin.runs.spec import RollinConfig, RunSpec, replay_rows
-from rollin.runs.versions import versions
-from rollin.runs.windows import figures_at, milestones
-from rollin.sac.learner import UpdateInfo
+from rollin.runs.engines.base import Demands, Engine
+from rollin.runs.engines.deep import ROWS, deep_demands, without_logging
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.options import config_from, configured
+from rollin.runs.records import Record
+from rollin.runs.spec import RunSpec
 
-LOSSES = ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature")
-COLUMNS = (
-    "step",
-    "k",
-    "kappa",
-    "threshold",
-    "window_mean",
-    "train_return",
-    "train_length",
-    "train_success",
-    "rollin_fraction",
-    "rollin_length",
-    "eval_return",
-    "eval_success",
-    "eval_return_final",
-    "eval_success_final",
-    "episodes",
-    "rollin_episodes",
-    "updates_main",
-    "updates_exp",
-    *LOSSES,
-    *(f"exp_{name}" for name in LOSSES),
-)
-EPISODE_COLUMNS = ("step", "k", "return", "length", "success", "rollin", "rollin_steps")
-REPLAY = "replay.f32"
-PATIENCE = 10  # windows of episodes on one context before its threshold is doubted
+MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
+           "kappa", "window", "delta", "start", "path", "contexts", "literal")  # fmt: skip
+"""Options that make the environment and the curriculum."""
 
 
-@dataclass
-class Counters:
-    """Sums over the run so far, and over the episodes since the last row of metrics."""
+class RollinEngine(Engine[RollinConfig]):
+    """Runs of ROLLIN, of its baseline and of ablations."""
 
-    rollin_episodes: int = 0
-    rollin_steps: int = 0
-    updates_exp: int = 0
-    since: int = 0
-    returns: float = 0.0
-    lengths: int = 0
-    successes: int = 0
-    rollins: int = 0
-    rollin_lengths: int = 0
-    measured: tuple[float, ...] = ()
+    name = "rollin"
+    config_class = RollinConfig
+    step_words = "environment steps"
+    extends = True
+    tasks = tuple(TASKS)
+    about = ", ".join(TASKS)
+    help = """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
 
-
-class RollinRun(Driver[RollinConfig]):
-    """One run: environment, curriculum, agents and buffers, counters.
-
-    make, curriculum: how its environments are made and what it walks, if the spec's task does not
-    say it.
+    Interrupted, it goes on where it stopped when started again. The defaults are the task's.
     """
-
-    columns = COLUMNS
-
-    def __init__(
-        self,
-        spec: RunSpec[RollinConfig],
-        directory: RunDirectory,
-        make: Callable[[], ContextEnv] | None = None,
-        curriculum: Curriculum | None = None,
-    ) -> None:
-        super().__init__(spec, directory)
-        with ExitStack() as on_error:
-            make = make or partial(env_of, spec)
-            self.env = make()
-            on_error.callback(self.env.close)
-            self.test_env = make()
-            on_error.callback(self.test_env.close)
-            self._set_up(curriculum)
-            on_error.pop_all()
-
-    def _set_up(self, curriculum: Curriculum | None) -> None:
-        config, directory = self.config, self.directory
-        if self.env.env.unwrapped is self.test_env.env.unwrapped:
-            raise RollinError(
-                f"{self.spec.task} gives the same environment at every call: evaluations would "
-                "disturb training. It must make a new one each time."
-            )
-        self.curriculum = curriculum_of(self.env, config, curriculum)
-        check_env(self.test_env, self.curriculum, deterministic=False)
-        self.state = DeepState.begin(
-            self.env,
-            self.curriculum,
-            config.algorithm,
-            config.sac,
-            seed=config.seed,
-            capacity=replay_rows(config),
-            learner=config.learner,
-            replay_path=directory.path / REPLAY,
-        )
-        self.counters = Counters(measured=self._nothing_measured)
-        self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
-        columns = (*EPISODE_COLUMNS, *self.env.measures)
-        self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
-        self.writers["episodes"] = self.episodes
-        nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
-        self._seen = {"main": nothing, "exp": nothing}
-        self._evaluated = Evaluation([], []), Evaluation([], [])
-
-    @property
-    def _nothing_measured(self) -> tuple[float, ...]:
-        return (0.0,) * len(self.env.measures)
-
-    @property
-    def step(self) -> int:
-        """Environment steps so far."""
-        return self.state.step
-
-    def fingerprint(self) -> str:
-        """Of the environment's spaces and of the curriculum."""
-        return of_environment(self.env, self.curriculum)
-
-    def beside(self) -> dict[str, Any]:
-        """The curriculum that the options stand for."""
-        return {"curriculum": walked(self.curriculum)}
-
-    def events(self) -> Iterator[RollinStep]:
-        """The algorithm's events."""
-        return train_rollin(self.state)
-
-    def take(self, event: RollinStep) -> bool:
-        """Count a step; checkpoints fall on episode ends."""
-        if event.main is not None:
-            self._seen["main"] = event.main
-        if event.exp is not None:
-            self._seen["exp"] = event.exp
-            self.counters.updates_exp += 1
-        if event.episode is None:
-            return False
-        self._count(event.episode)
-        return True
-
-    def _count(self, episode: Episode) -> None:
-        counters = self.counters
-        counters.since += 1
-        counters.returns += episode.total
-        counters.lengths += episode.length
-        counters.successes += episode.success
-        counters.rollins += episode.rollin
-        counters.rollin_lengths += episode.rollin_steps
-        counters.rollin_episodes += episode.rollin
-        counters.rollin_steps += episode.rollin_steps
-        counters.measured = tuple(map(add, counters.measured, episode.measured))
-        row = (self.step, episode.k, episode.total, episode.length, int(episode.success))
-        row += (int(episode.rollin), episode.rollin_steps)
-        row += tuple(total / episode.length for total in episode.measured)
-        self.episodes.write(dict(zip(self.episodes.columns, row, strict=True)))
-
-    def evaluate(self, k: int) -> Evaluation:
-        """Deterministic episodes of π_main under context k."""
-        act, context = mode_of(self.state.main), self.curriculum.contexts[k]
-        return evaluate_context(self.test_env, act, context, self.config.eval_episodes)
-
-    def row(self) -> dict[str, Any]:
-        """Evaluations on the current and the last context, and what was counted."""
-        counters, progress, window = self.counters, self.state.progress, self.state.window
-        current = self.evaluate(progress.k)
-        final = current if progress.finished else self.evaluate(progress.K)
-        self._evaluated = current, final
-        episodes = counters.since or math.nan  # no episode ended: nothing to tell
-        rollins = counters.rollins or math.nan
-        row = {
-            "step": self.step,
-            "k": progress.k,
-            "kappa": progress.kappa,
-            "threshold": self.curriculum.threshold(progress.k),
-            "window_mean": window.mean,
-            "train_return": counters.returns / episodes,
-            "train_length": counters.lengths / episodes,
-            "train_success": counters.successes / episodes,
-            "rollin_fraction": counters.rollins / episodes,
-            "rollin_length": counters.rollin_lengths / rollins,
-            "eval_return": current.mean,
-            "eval_success": current.success,
-            "eval_return_final": final.mean,
-            "eval_success_final": final.success,
-            "episodes": self.state.episode,
-            "rollin_episodes": counters.rollin_episodes,
-            "updates_main": self.state.main.count,
-            "updates_exp": counters.updates_exp,
-            **asdict(self._seen["main"]),
-            **{f"exp_{name}": value for name, value in asdict(self._seen["exp"]).items()},
-        }
-        for name, total in zip(self.env.measures, counters.measured, strict=True):
-            row[f"train_{name}"] = total / (counters.lengths or math.nan)
-        counters.since = counters.lengths = counters.successes = 0
-        counters.rollins = counters.rollin_lengths = 0
-        counters.returns = 0.0
-        counters.measured = self._nothing_measured
-        return row
-
-    def status(self) -> dict[str, Any]:
-        """Where the run stands."""
-        progress, window = self.state.progress, self.state.window
-        threshold = self.curriculum.threshold(progress.k)
-        mean = f"{window.mean:.4g}" if window.values else "–"
-        return {
-            "k": progress.k,
-            "K": progress.K,
-            "kappa": progress.kappa,
-            "window_mean": window.mean if window.values else None,
-            "window_episodes": len(window.values),
-            "threshold": threshold,
-            "figures": {
-                "k": f"{progress.k}/{progress.K}",
-                "κ": f"{progress.kappa:.3f}",
-                "mean / threshold": f"{mean} / {threshold:g}",
-                "roll-ins": str(self.counters.rollin_episodes),
-            },
-        }
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
-        state = self.state.get_state()
-        for agent in ("main", "exp"):
-            good_state(state[agent], self.step)
-        return {
-            "rollin": state,
-            "curriculum": walked(self.curriculum),
-            "counters": asdict(self.counters),
-            "seen": {name: asdict(info) for name, info in self._seen.items()},
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to what `get_state` gave."""
-        self.state.set_state(state["rollin"])
-        self.counters = Counters(**state["counters"])
-        self.counters.measured = tuple(self.counters.measured)
-        self._seen = {name: UpdateInfo(**info) for name, info in state["seen"].items()}
-
-    def warning(self) -> str | None:
-        """What to tell of a run that learned nothing, or of a threshold that was not met."""
-        progress, window = self.state.progress, self.state.window
-        if self.step <= self.config.algorithm.warmup:
-            return (
-                f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
-                f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
-            )
-        if progress.completed is not None:
-            return None
-        what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"
-        threshold = self.curriculum.threshold(progress.k)
-        if window.seen < PATIENCE * window.size or window.largest > threshold:
-            return None
-        return (
-            f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} episodes, "
-            f"none of which came above the threshold {threshold:g}: the largest {what} seen is "
-            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold."
-        )
-
-    def finish(self) -> None:
-        """Write the policy and the final figures; the replay file has then done its duty."""
-        progress, counters, config = self.state.progress, self.counters, self.config
-        if config.keep_replay:
-            self.state.D.flush()
-        main = self.state.main
-        policy = save(trained_policy(self.state))
-        write_atomically(self.directory.path / "policy.safetensors", policy)
-        current, final = self._evaluated  # of the last row, which is of the last step
-        ended = read_metrics(self.episodes.path)
-        told = (self.step, progress, ended, self.env.measures, config.last)
-        self.directory.write_result(
-            {
-                **figures_at(*told),
-                "milestones": milestones(*told),
-                "k": progress.k,
-                "K": progress.K,
-                "env_steps": self.step,
-                "episodes": self.state.episode,
-                "updates_main": main.count,
-                "updates_exp": counters.updates_exp,
-                "rollin_episodes": counters.rollin_episodes,
-                "rollin_steps": counters.rollin_steps,
-                "eval_return": current.mean,
-                "eval_success": current.success,
-                "eval_return_final": final.mean,
-                "eval_success_final": final.success,
-                "seconds": round(self.seconds, 3),
-                "advances": [asdict(advance) for advance in progress.advances],
-                "completed": asdict(progress.completed) if progress.completed else None,
-                "curriculum": walked(self.curriculum),
-                "warning": self.warning(),
-                "spec_hash": self.spec.hash,
-                "versions": versions(),
-            }
-        )
-
-    def tidy(self) -> None:
-        """Delete checkpoint and replay file, unless that is to be kept."""
-        super().tidy()
-        if not self.config.keep_replay:
-            self.state.D.discard()
-
-    def close(self) -> None:
-        """Release the environments and the learners' threads."""
-        for part in (self.env, self.test_env, self.state):
-            part.close()
-
-
-def trained_policy(state: DeepState) -> dict[str, Float]:
-    """π_main as the tensors of a `rollin.Policy`."""
-    main, curriculum = state.main, state.curriculum
-    return policy_tensors(
-        main.layout,
-        main.config,
-        good_state(main.get_state(), state.step)["theta"],
-        state.env.actions,
-        contexts=curriculum.contexts,
-        k=np.array([state.progress.k]),
+    task_help = (
+        f"{', '.join(TASKS)}, or module:factory that returns a contextual environment of yours."
     )
+
+    def claims(self, task: str) -> bool:
+        """Ours by name, or a factory, which gives a contextual environment if no MDP."""
+        return task in TASKS or is_factory(task)
+
+    def preset(self, task: str) -> RollinConfig:
+        """The options that a task of ours has of its own."""
+        defaults = TASKS[task].defaults if task in TASKS else {}
+        return configured(RollinConfig(), defaults)
+
+    def run(
+        self, spec: RunSpec[RollinConfig], at: RunDirectory, **given: Any
+    ) -> Driver[RollinConfig]:
+        """The run of a spec in a directory; given: `make` and `curriculum`, see RollinRun."""
+        from rollin.runs.engines.rollin_run import RollinRun
+
+        return RollinRun(spec, at, **given)
+
+    def record(self, run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[int]) -> Record:
+        """κ, returns, success and the environment's measures against environment steps."""
+        from rollin.runs.engines.rollin_record import rollin_record
+
+        return rollin_record(run, spec, at)
+
+    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+        """The policy of a run, finished or not, with an environment to show it in."""
+        from rollin.runs.engines.playable import Playable
+
+        described = run.config
+        kept = RollinConfig.as_it_was(described.task, described.config)
+        spec = RunSpec(described.task, config_from(RollinConfig, kept))
+        return Playable.open(run, spec, render_mode)
+
+    def fingerprint(self, spec: RunSpec[RollinConfig]) -> str | None:
+        """Of the environment's spaces and rewards, and of the curriculum."""
+        from rollin.runs.fingerprint import fingerprint_of
+
+        return fingerprint_of(spec)
+
+    def fingerprint_key(self, config: RollinConfig) -> tuple[Any, ...]:
+        """The options that make the environment and the curriculum."""
+        return tuple(getattr(config, name) for name in MATTERS)
+
+    def canonical(self, task: str, config: RollinConfig) -> RollinConfig:
+        """Without what does not make another condition; β = 0 is the baseline however it is put."""
+        plain = without_logging(super().canonical(task, config))
+        options = plain.algorithm
+        if options.method in ("rollin", "baseline") and not options.rolls_in:
+            options = replace(options, method="baseline")
+        if options.method in ("baseline", "scratch"):
+            options = replace(options, beta=0.0)
+        own = TASKS[task].delta if task in TASKS else None
+        delta = own if plain.delta is None else plain.delta
+        if delta is not None:
+            delta = round(delta, 12)
+        return replace(plain, algorithm=options, delta=delta)
+
+    def scaled(self, config: RollinConfig, scale: float) -> RollinConfig:
+        """Shortened: steps, random first steps, and the steps that a mean is taken over.
+
+        Networks, batches, thresholds and the age parameter of geometric sampling stay as they are.
+        """
+        shorter = super().scaled(config, scale)
+        if shorter is config:
+            return config
+        batch, steps = config.sac.batch, shorter.steps
+        if steps <= batch:
+            raise RollinError(
+                f"{steps:,} steps are too few to train on: learning begins after a batch of "
+                f"{batch} of them. Give a --scale of at least {1.1 * batch / config.steps:.2g}."
+            )
+        warmup = max(batch, round(scale * config.algorithm.warmup))
+        return replace(
+            shorter,
+            algorithm=replace(config.algorithm, warmup=warmup),
+            log_every=min(config.log_every, steps // ROWS),
+            last=max(1, round(scale * config.last)),
+        )
+
+    def warmup(self, config: RollinConfig) -> int:
+        """Random steps before the first update."""
+        return config.algorithm.warmup
+
+    def demands(self, spec: RunSpec[RollinConfig], gpus: float = 0.0) -> Demands:
+        """Cores, a share of a GPU, and memory, of which the replay takes most."""
+        config = spec.config
+        row = _row_bytes(spec.task, config.env_options, config.horizon)
+        return deep_demands(config, row, gpus)
+
+    def summary(self, spec: RunSpec[RollinConfig], result: dict[str, Any]) -> str:
+        """How a run ended, in a line."""
+        mastered = ", all mastered" if result["completed"] else ""
+        reached = f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered})"
+        if spec.config.algorithm.method == "scratch":
+            reached = f"from scratch ({'mastered' if result['completed'] else 'not mastered'})"
+        return (
+            f"{reached}, return "
+            f"{result['eval_return']:.1f} on this context, {result['eval_return_final']:.1f} on "
+            f"the last, after {result['env_steps']:,} environment steps and "
+            f"{result['rollin_episodes']} roll-ins in {result['seconds']:.1f} s"
+        )
+
+
+@cache
+def _row_bytes(task: str, options: tuple[str, ...], horizon: int | None) -> int:
+    """Bytes of a transition of an environment; of one that cannot be made, the run will tell."""
+    from rollin.envs.registry import make_contextual
+    from rollin.sac.replay import RowLayout
+
+    try:
+        env = make_contextual(task, options, horizon=horizon)
+    except RollinError:
+        return 0
+    try:
+        sizes = (env.observation_size, env.action_size, env.context_size, env.outcome_size)
+        return 4 * RowLayout(*sizes).width
+    finally:
+        env.close()
+
+
+ENGINE = RollinEngine()

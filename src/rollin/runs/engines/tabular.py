@@ -1,321 +1,125 @@
-"""A run of a tabular task: its MDP and learner, its rows of metrics, its result."""
+"""The tabular engine: policy gradients on a contextual MDP."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
-from threadpoolctl import threadpool_limits
 
-from rollin.curriculum.rules import SuccessRate
+from rollin.imports import is_factory
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.files import write_atomically
-from rollin.runs.mdps import mdp_of
-from rollin.runs.spec import RunSpec, TabularConfig
-from rollin.runs.versions import versions
-from rollin.tabular import soft
-from rollin.tabular.constants import smoothness
-from rollin.tabular.learner import StepInfo, TabularLearner
-from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.policy_gradient import (
-    BatchSPG,
-    ExactPG,
-    NaturalPG,
-    RandomHorizonSPG,
-    constant_schedule,
-    two_phase_schedule,
-)
-from rollin.tabular.provable import GradientStep, TabularState, rollin
-from rollin.tabular.start import Start, roll_in
-from rollin.tabular.step_size import StepSizeCondition, default_step_size
+from rollin.runs.engines.base import Engine
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.engines.tabular_record import TabularSaved, read_result
+from rollin.runs.formats import converted
+from rollin.runs.records import Costs, Curve, Record, Switch
+from rollin.runs.rows import thinned
+from rollin.runs.spec import RunSpec
 
-COLUMNS = (
-    "step",
-    "k",
-    "kappa",
-    "success",
-    "return_horizon",
-    "return_infinite",
-    "return_current",
-    "entropy",
-    "env_steps",
-    "rollin_steps",
-)
+METRICS = {
+    "kappa": "kappa",
+    "return": "return_horizon",
+    "return_infinite": "return_infinite",
+    "success": "success",
+}
+"""Quantities of a record, and the columns of metrics.csv that they come from."""
 
 
-def make_learner(mdp: ContextualMDP, config: TabularConfig) -> TabularLearner:
-    """The learner that a configuration names."""
-    rate = config.learning_rate
-    if rate is None and config.algorithm == "two-phase-spg":
-        rate = default_step_size(config.phase1_steps, smoothness(mdp, config.alpha))
-    common: dict[str, Any] = {"horizon": config.horizon}
-    match config.algorithm:
-        case "batch-spg":
-            return BatchSPG(
-                mdp,
-                config.alpha,
-                config.seed,
-                batch=config.batch,
-                learning_rate=1e-3 if rate is None else rate,
-                reset_adam=config.reset_adam,
-                exact=config.gradient == "exact",
-                **common,
-            )
-        case "pg":
-            return ExactPG(mdp, config.alpha, learning_rate=1.0 if rate is None else rate, **common)
-        case "npg":
-            return NaturalPG(mdp, config.alpha, learning_rate=rate, **common)
-    eta = 0.1 if rate is None else rate
-    if config.algorithm == "two-phase-spg":
-        schedule = two_phase_schedule(
-            config.phase1_steps, config.batch, config.phase2_batch, eta, config.t0
-        )
-    else:
-        schedule = constant_schedule(config.batch, eta)
-    printed = config.estimator == "printed"
-    return RandomHorizonSPG(mdp, config.alpha, schedule, config.seed, printed=printed, **common)
+class TabularEngine(Engine[TabularConfig]):
+    """Runs of tabular tasks: four rooms, an MDP in a file, or one that a factory makes."""
 
+    name = "tabular"
+    config_class = TabularConfig
+    step_words = "gradient steps"
+    tasks = ("four-rooms",)
+    about = "four-rooms, or a FILE.npz with an MDP of yours"
+    help = """One run of a task. Interrupted, it goes on where it stopped when started again.
 
-@dataclass
-class Counters:
-    """Sums over the run so far, and over the steps since the last row of metrics.
-
-    log_min_pi: ln of the smallest π_θt(a|s) on each context so far (c of Lemma C.2), over its first
-        θ and the θ after every step; None on contexts of which a part was not seen.
+    Below are the options of tabular tasks; those of ROLLIN on contextual environments are listed
+    by rollin train point-umaze --help, those of plain SAC by rollin train Hopper-v5 --help.
     """
+    task_help = (
+        "four-rooms, a FILE.npz with an MDP of yours; point-umaze, antmaze-umaze, walker, hopper, "
+        "humanoid, ant; the id of a Gymnasium environment; or module:factory that returns an MDP "
+        "or a contextual environment of yours."
+    )
 
-    env_steps: int = 0
-    rollin_steps: int = 0
-    rollin_steps_expected: float = 0.0
-    successes: float = 0.0
-    since: int = 0
-    last_success: float = 0.0
-    log_min_pi: list[float | None] = field(default_factory=list)
+    def claims(self, task: str) -> bool:
+        """Ours by name, a file, or a factory that gives an MDP."""
+        if task in self.tasks or task.endswith(".npz"):
+            return True
+        if not is_factory(task):
+            return False
+        from rollin.runs.mdps import gives_mdp  # loads all that computes
 
+        return gives_mdp(task)
 
-class TabularRun(Driver[TabularConfig]):
-    """One run: its MDP, learner, place in the curriculum and counters."""
+    def run(
+        self, spec: RunSpec[TabularConfig], at: RunDirectory, **given: Any
+    ) -> Driver[TabularConfig]:
+        """The run of a spec in a directory."""
+        from rollin.runs.engines.tabular_run import TabularRun
 
-    columns = COLUMNS
+        return TabularRun(spec, at)
 
-    def __init__(self, spec: RunSpec[TabularConfig], directory: RunDirectory) -> None:
-        super().__init__(spec, directory)
-        self.mdp = mdp_of(self.spec)
-        self.learner = make_learner(self.mdp, self.config)
-        self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
-        self.state = TabularState.initial(self.mdp)
+    def record(self, run: RunDirectory, spec: RunSpec[TabularConfig], at: Sequence[int]) -> Record:
+        """κ, exact returns and success against gradient steps."""
+        saved = None if run.finished else run.saved()
+        metrics = run.columns("metrics.csv", METRICS, saved)
+        totals: dict[str, float] = {}
+        if saved is None:
+            result = read_result(run)
+            step, k, top, totals = result.gradient_steps, result.k, result.K, result.totals
+            costs = Costs(result.seconds, result.env_steps, result.rollin_steps, step)
+            entered = [Switch(s.k, s.step, s.numbers) for s in result.switches]
+        else:
+            values = converted(saved.values, TabularSaved, run.checkpoint)
+            step, k, top = saved.step, values.progress.k, values.progress.K
+            steps = values.counters.env_steps, values.counters.rollin_steps, step
+            costs = Costs(values.seconds, *steps)
+            entered = [Switch(at_[1], at_[0], {}) for at_ in values.progress.advances]
+        kept = thinned(metrics["step"], step, at)
+        quantities = {ours: metrics[theirs][kept] for ours, theirs in METRICS.items()}
+        quantities |= {name: _at_end(value, len(kept)) for name, value in totals.items()}
+        return Record(
+            task=spec.task,
+            engine=self.name,
+            seed=spec.config.seed,
+            steps=spec.config.steps,
+            step=step,
+            finished=run.finished,
+            costs=costs,
+            curve=Curve(metrics["step"][kept], quantities),
+            spec_hash=spec.hash,
+            key="",
+            k=k,
+            K=top,
+            switches=(Switch(0, 0, {}), *entered),
+        )
 
-    @property
-    def step(self) -> int:
-        """Gradient steps so far."""
-        return self.state.step
-
-    def fingerprint(self) -> str:
+    def fingerprint(self, spec: RunSpec[TabularConfig]) -> str | None:
         """Of the MDP."""
-        return self.mdp.fingerprint()
+        from rollin.runs.mdps import mdp_of
 
-    def events(self) -> Iterator[GradientStep]:
-        """The algorithm's events, on one BLAS thread."""
-        config = self.config
-        with threadpool_limits(1):
-            yield from rollin(
-                self.mdp,
-                self.learner,
-                config.beta,
-                SuccessRate(config.threshold),
-                self.state,
-                recursive=config.mu == "recursive",
-                sampled=config.rollin == "sampled",
-            )
+        return mdp_of(spec).fingerprint()
 
-    def take(self, event: GradientStep) -> bool:
-        """Count a gradient step; any of them may be followed by a checkpoint."""
-        self._count(event.k, event.info)
-        self._track(event)
-        return True
+    def fingerprint_key(self, config: TabularConfig) -> tuple[Any, ...]:
+        """The options that make the MDP."""
+        return config.reward, config.gamma, config.success
 
-    def _count(self, k: int, info: StepInfo) -> None:
-        counters = self.counters
-        counters.env_steps += info.env_steps
-        counters.rollin_steps += info.rollin_steps
-        counters.rollin_steps_expected += info.trajectories * self._expected_roll_in(k)
-        counters.successes += info.success
-        counters.since += 1
-        counters.last_success = info.success
-
-    def _track(self, event: GradientStep) -> None:
-        """Note how small a probability has become."""
-        least, seen = self.learner.least_log_pi(), self.counters.log_min_pi
-        before = seen[event.k]
-        seen[event.k] = None if before is None else min(before, least)
-        if self.state.progress.k > event.k:  # what ended one context is θ_0 of the next
-            seen.append(least)
-
-    def _expected_roll_in(self, k: int) -> float:
-        """Roll-in steps that sampling μ_k costs per trajectory on average: Σ_i β^i γ/(1-γ)."""
-        depth = k if self.config.mu == "recursive" else min(k, 1)
-        powers = sum(self.config.beta**i for i in range(1, depth + 1))
-        return powers * self.mdp.gamma / (1 - self.mdp.gamma)
-
-    def row(self) -> dict[str, Any]:
-        """Exact returns and what was counted since the last row."""
-        log_pi, k = self.learner.log_pi, self.state.progress.k
-        row = {
-            "step": self.state.step,
-            "k": k,
-            "kappa": self.state.progress.kappa,
-            "success": self.counters.successes / self.counters.since,
-            **returns(self.mdp, log_pi, k, self.config.horizon),
-            "entropy": float(-(np.exp(log_pi) * log_pi).sum(1).mean()),
-            "env_steps": self.counters.env_steps,
-            "rollin_steps": self.counters.rollin_steps,
-        }
-        self.counters.successes, self.counters.since = 0.0, 0
-        return row
-
-    def status(self) -> dict[str, Any]:
-        """Where the run stands."""
-        progress = self.state.progress
-        return {
-            "k": progress.k,
-            "K": self.mdp.K,
-            "kappa": progress.kappa,
-            "success": self.counters.last_success,
-            "figures": {
-                "k": f"{progress.k}/{self.mdp.K}",
-                "κ": f"{progress.kappa:.3f}",
-                "success": f"{self.counters.last_success:.2f}",
-            },
-        }
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
-        state = self.state
-        return {
-            "step": state.step,
-            "progress": state.progress.get_state(),
-            "policies": {str(k): policy for k, policy in enumerate(state.policies)},
-            "start": {
-                "mu": state.start.mu,
-                "beta": state.start.beta,
-                "chain": {str(i): policy for i, policy in enumerate(state.start.chain)},
-            },
-            "counters": asdict(self.counters),
-            "learning_rate": self.learner.learning_rate,
-            "learner": self.learner.get_state(),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to what `get_state` gave."""
-        self.state.step = int(state["step"])
-        self.state.progress.set_state(state["progress"])
-        self.state.policies = _numbered(state["policies"])
-        start = state["start"]
-        self.state.start = Start(start["mu"], tuple(_numbered(start["chain"])), start["beta"])
-        unseen = [None] * (self.state.progress.k + 1)  # in checkpoints of earlier versions
-        self.counters = Counters(**{"log_min_pi": unseen, **state["counters"]})
-        if self.config.algorithm == "two-phase-spg":  # its default was 0.1 in earlier versions
-            rate = state.get("learning_rate", self.config.learning_rate or 0.1)
-            if rate != self.learner.learning_rate:
-                raise ValueError(f"its step size is {rate}, not {self.learner.learning_rate}")
-        self.learner.begin(self.mdp.task(self.state.progress.k), self.state.start)
-        self.learner.set_state(state["learner"])
-
-    def warning(self) -> str | None:
-        """What to tell about a step size that the theorem does not allow."""
-        config = self.config
-        if config.algorithm != "two-phase-spg":
-            return None
-        allowed = StepSizeCondition(config.phase1_steps, smoothness(self.mdp, config.alpha))
-        if self.learner.learning_rate <= allowed.limit:
-            return None
+    def summary(self, spec: RunSpec[TabularConfig], result: dict[str, Any]) -> str:
+        """How a run ended, in a line."""
         return (
-            f"--learning-rate {self.learner.learning_rate:g} is above what the theorem allows in "
-            f"phase 1, {allowed}: it promises nothing about this run."
-        )
-
-    def finish(self) -> None:
-        """Write policy and final figures."""
-        progress, counters = self.state.progress, self.counters
-        log_pi = self.learner.log_pi
-        value = returns(self.mdp, log_pi, progress.k, self.config.horizon)
-        starts = start_distributions(self.mdp, self.state.policies, self.config)
-        switches = []
-        for advance in progress.advances:
-            task, policy = self.mdp.task(advance.k), self.state.policies[advance.k - 1]
-            chance = [
-                soft.success_probability(task, policy, mu, self.config.horizon)
-                for mu in (self.mdp.rho, starts[advance.k].mu)
-            ]
-            switches.append({**asdict(advance), "success_rho": chance[0], "success_mu": chance[1]})
-        tensors = {"theta": np.asarray(self.learner.theta, np.float32)}
-        if self.state.policies:
-            tensors["log_policies"] = np.stack(self.state.policies).astype(np.float32)
-        write_atomically(self.directory.path / "policy.safetensors", save(tensors))
-        self.directory.write_result(
-            {
-                "kappa": progress.kappa,
-                "k": progress.k,
-                "K": progress.K,
-                "final_return": value["return_horizon"],
-                "final_return_infinite": value["return_infinite"],
-                **totals(self.mdp, log_pi, self.config.horizon),
-                "success": counters.last_success,
-                "gradient_steps": self.state.step,
-                "env_steps": counters.env_steps,
-                "rollin_steps": counters.rollin_steps,
-                "rollin_steps_expected": round(counters.rollin_steps_expected),
-                "learning_rate": self.learner.learning_rate,
-                "log_min_pi": counters.log_min_pi,
-                "warning": self.warning(),
-                "seconds": round(self.seconds, 3),
-                "switches": switches,
-                "spec_hash": self.spec.hash,
-                "versions": versions(),
-            }
+            f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}), "
+            f"final return {result['final_return']:.4g} after {result['gradient_steps']:,} "
+            f"gradient steps in {result['seconds']:.1f} s"
         )
 
 
-def returns(mdp: ContextualMDP, log_pi: Array, k: int, horizon: int) -> dict[str, float]:
-    """Exact discounted returns from ρ without entropy.
-
-    On the last context over the horizon and for ever, and on context k over the horizon.
-    """
-    last, current = mdp.task(mdp.K), mdp.task(k)
-    return {
-        "return_horizon": float(mdp.rho @ soft.evaluate(last, log_pi, 0.0, horizon).v),
-        "return_infinite": float(mdp.rho @ soft.evaluate(last, log_pi).v),
-        "return_current": float(mdp.rho @ soft.evaluate(current, log_pi, 0.0, horizon).v),
-    }
+def _at_end(value: float, rows: int) -> Any:
+    """A quantity that is known at the end alone."""
+    return np.array([*[math.nan] * (rows - 1), value])
 
 
-def totals(mdp: ContextualMDP, log_pi: Array, horizon: int) -> dict[str, float]:
-    """What a trajectory from ρ gathers on the last context, exactly and without entropy.
-
-    Its undiscounted return, and its number of rewarded steps (in a grid world: collects), plain
-    and with step t counted as γ^t.
-    """
-    r = mdp.task(mdp.K).r
-    rewarded = (r > 0).astype(np.float64)
-    return {
-        "final_return_undiscounted": soft.expected_sum(mdp, log_pi, r, horizon),
-        "collects": soft.expected_sum(mdp, log_pi, rewarded, horizon),
-        "collects_discounted": soft.expected_sum(mdp, log_pi, rewarded, horizon, mdp.gamma),
-    }
-
-
-def start_distributions(
-    mdp: ContextualMDP, policies: list[Array], config: TabularConfig
-) -> list[Start]:
-    """μ_0 … μ_k of a run, from the policies at its switches."""
-    starts = [Start(mdp.rho)]
-    for log_pi in policies:
-        recursive = config.mu == "recursive"
-        starts.append(roll_in(mdp, starts[-1], log_pi, config.beta, recursive=recursive))
-    return starts
-
-
-def _numbered(policies: dict[str, Array]) -> list[Array]:
-    return [policies[str(i)] for i in range(len(policies))]
+ENGINE = TabularEngine()

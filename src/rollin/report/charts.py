@@ -1,0 +1,194 @@
+"""Learning curves: the mean over seeds, its standard error as a band, published values on top."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rollin.analysis.curves import Line, Panel, held, over_seeds, thinned
+from rollin.report.looks import Look, looks_of
+from rollin.report.words import label_text, quantity_text
+from rollin.sweeps.published import Published
+
+FEW = 3  # lines of a panel that leave room for those of the seeds
+COLUMNS = 2
+NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0
+GROUP = "line:"  # how the name of an SVG group that belongs to a line begins
+
+
+def line_names(panel: Panel) -> list[str]:
+    """What the lines of a panel are called: by the labels that tell them apart."""
+    return [_line_name(panel.labels_of(line)) for line in panel.lines]
+
+
+def _line_name(labels: Mapping[str, str]) -> str:
+    return label_text(labels) or "all runs"
+
+
+def looks_by_name(panels: Sequence[Panel]) -> dict[str, Look]:
+    """Colours and lines by name: a name looks the same on all panels, and no two look alike."""
+    found: dict[str, Mapping[str, str]] = {}
+    for panel in panels:
+        for labels in (*panel.every, *map(panel.labels_of, panel.lines)):
+            found.setdefault(_line_name(labels), labels)
+    return dict(zip(found, looks_of(list(found.values())), strict=True))
+
+
+def panel_title(panel: Panel) -> str:
+    """The setting, or the task if there is but one."""
+    return label_text(panel.setting) or panel.task
+
+
+def panel_figure(panel: Panel, looks: Mapping[str, Look] | None = None) -> Figure:
+    """A panel alone."""
+    figure = Figure(figsize=(3.5, 2.5), layout="constrained")
+    draw_panel(figure.subplots(), panel, looks)
+    return figure
+
+
+def draw_panel(ax: Axes, panel: Panel, looks: Mapping[str, Look] | None = None) -> dict[str, Any]:
+    """Draw it; returns what a legend shows. looks: by name, if other panels share its legend."""
+    few, stepped = len(panel.lines) <= FEW, panel.quantity == "kappa"
+    shown = draw_lines(ax, panel, looks or looks_by_name([panel]), stepped=stepped, seeds=few)
+    ax.set_title(panel_title(panel), parse_math=False)  # a task may be called anything
+    ax.set_ylabel(quantity_text(panel.quantity), parse_math=False)
+    set_axes(ax, panel.quantity, panel.step_words)
+    return shown
+
+
+def draw_lines(
+    ax: Axes,
+    panel: Panel,
+    looks: Mapping[str, Look],
+    *,
+    stepped: bool = False,
+    seeds: bool = False,
+) -> dict[str, Any]:
+    """Draw all lines; returns what a legend shows, by name.
+
+    stepped: values hold until they change, as κ does; seeds: thin lines of the seeds, too.
+    """
+    handles: dict[str, Any] = {}
+    for name, line in zip(line_names(panel), panel.lines, strict=True):
+        _draw_line(ax, handles, name, looks[name], line, stepped=stepped, seeds=seeds)
+    return handles
+
+
+def _draw_line(
+    ax: Axes,
+    handles: dict[str, Any],
+    name: str,
+    look: Look,
+    line: Line,
+    *,
+    stepped: bool,
+    seeds: bool,
+) -> None:
+    steps, mean, error = over_seeds(line.traces)
+    if not len(steps):
+        return  # one seed has not come as far as where another was first logged
+    colour, group = look["color"], GROUP + name
+    after: Any = {"drawstyle": "steps-post"} if stepped else {}
+    marker = "o" if len(steps) == 1 else ""
+    (handles[name],) = ax.plot(steps, mean, marker=marker, ms=3, gid=group, **look, **after)
+    if len(line.traces) > 1:
+        band = ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15,
+                               lw=0, step="post" if stepped else None)  # fmt: skip
+        band.set_gid(group)
+    for trace in line.traces if seeds and len(line.traces) > 1 else ():
+        thin = thinned(trace.steps)
+        ax.plot(thin, held(trace, thin), color=colour, lw=0.6, alpha=0.45, gid=group, **after)
+    for step, value in line.published_inside().items():
+        handles.setdefault("published", _draw_published(ax, step, value, colour, group))
+
+
+def _draw_published(ax: Axes, step: int, value: Published, colour: str, group: str) -> Any:
+    dot = ax.errorbar(step, value.mean, value.error, fmt="D", ms=4, color=colour, clip_on=False)
+    for artist in dot.get_children():
+        artist.set_gid(group)
+    return dot
+
+
+def set_axes(ax: Axes, quantity: str, what: str) -> None:
+    """Axes of a panel: steps in thousands, κ from 0 to 1, no magnified zero."""
+    ax.set_xlabel(what)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+    ax.set_xlim(left=0)
+    low, high = ax.get_ylim()
+    if quantity == "kappa":
+        ax.set_ylim(-0.03, 1.05)
+    elif max(-low, high) < NOTHING:
+        ax.set_ylim(-NOTHING / 5, NOTHING)
+
+
+def panels_figure(found: Sequence[Panel]) -> Figure:
+    """All panels of one quantity in one picture, with one legend."""
+    columns = min(COLUMNS, len(found))
+    rows = -(-len(found) // columns)
+    figure = Figure(figsize=(4.4 * columns, 2.8 * rows + 0.5), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    shown: dict[str, Any] = {}
+    looks = looks_by_name(found)
+    for ax, panel in zip(axes, found, strict=False):
+        shown = {**draw_panel(ax, panel, looks), **shown}
+    for ax in axes[len(found) :]:
+        ax.set_axis_off()
+    _legend(figure, shown)
+    return figure
+
+
+def curves_figure(studies: Sequence[Mapping[str, Sequence[Panel]]]) -> Figure:
+    """All panels of some studies: a row for each setting, a column for each quantity."""
+    every = [panel for study in studies for some in study.values() for panel in some]
+    quantities = list(dict.fromkeys(panel.quantity for panel in every))
+    rows = _rows_of(every)
+    figure = Figure(figsize=(3.5 * len(quantities), 2.7 * len(rows) + 0.5), layout="constrained")
+    axes = figure.subplots(len(rows), len(quantities), squeeze=False)
+    looks, shown = looks_by_name(every), {}
+    counts: dict[str, set[int]] = {}
+    for line, row in zip(axes, rows, strict=True):
+        for ax, name in zip(line, quantities, strict=True):
+            ax.set_visible(name in row)
+            if name in row:
+                shown = {**draw_panel(ax, row[name], looks), **shown}
+                _count_seeds(counts, row[name])
+    named = {
+        f"{name} ({_seeds(counts[name])})" if name in counts else name: shown[name]
+        for name in (*looks, "published")
+        if name in shown
+    }
+    _legend(figure, named)
+    return figure
+
+
+def _rows_of(panels: Sequence[Panel]) -> list[dict[str, Panel]]:
+    """Panels of one setting by quantity; of two studies' the one that has more lines."""
+    rows: dict[tuple[str, str], dict[str, Panel]] = {}
+    for panel in panels:
+        row = rows.setdefault((panel.task, panel_title(panel)), {})
+        known = row.get(panel.quantity)
+        if known is None or len(known.lines) < len(panel.lines):
+            row[panel.quantity] = panel
+    return list(rows.values())
+
+
+def _count_seeds(counts: dict[str, set[int]], panel: Panel) -> None:
+    for name, line in zip(line_names(panel), panel.lines, strict=True):
+        counts.setdefault(name, set()).add(len(line.traces))
+
+
+def _seeds(counts: set[int]) -> str:
+    low, high = min(counts), max(counts)
+    return "1 seed" if high == 1 else f"{low if low == high else f'{low} – {high}'} seeds"
+
+
+def _legend(figure: Figure, shown: dict[str, Any]) -> None:
+    known = shown.pop("published", None)
+    shown |= {} if known is None else {"published": known}
+    wide = max(map(len, shown), default=0) >= 30
+    figure.legend(
+        list(shown.values()), list(shown), loc="outside lower center",
+        ncols=min(2 if wide else 4, max(1, len(shown))), fontsize=8,
+    )  # fmt: skip

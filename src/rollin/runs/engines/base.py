@@ -1,0 +1,111 @@
+"""What an engine is: its options, how it makes a run of them, and what it tells of one.
+
+A new engine is one file beside this one: a frozen dataclass of options, a `Driver`, a class of this
+kind and `ENGINE`, an object of it; and a line in the register (`rollin.runs.engines`).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic
+
+from rollin.errors import RollinError
+from rollin.runs.directory import RunDirectory
+from rollin.runs.driver import Driver
+from rollin.runs.records import Record
+from rollin.runs.spec import Config, RunSpec
+
+BASE = 300 << 20  # bytes of a process with the compiled kernels and a simulator; 180 – 250 MB seen
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a run takes of a machine: cores, GPUs, and bytes of memory."""
+
+    cpus: int
+    gpus: float
+    memory: int
+
+    def __str__(self) -> str:
+        gpus = f", {self.gpus:g} GPU" if self.gpus else ""
+        return f"{self.cpus} CPU{gpus} and {self.memory / 2**30:.1f} GB"
+
+
+class Engine(ABC, Generic[Config]):
+    """Turns a task and options into a run. What most engines share has a default here.
+
+    name: in every hash, so that it never changes; config_class: its options; step_words: what its
+    steps are; tasks: those it knows by name; about: the tasks it takes, for a sentence; help,
+    task_help: of the command line.
+    """
+
+    name: ClassVar[str]
+    config_class: type[Config]
+    step_words: ClassVar[str] = "steps"
+    tasks: ClassVar[tuple[str, ...]] = ()
+    about: ClassVar[str]
+    help: ClassVar[str] = "One run of a task. Interrupted, it goes on where it stopped."
+    task_help: ClassVar[str] = "The task."
+    walks: ClassVar[bool] = True
+    """Whether its runs walk a curriculum, and have a κ."""
+    extends: ClassVar[bool] = False
+    """Whether a run that differs from another in its length alone is a part of the longer one."""
+
+    @abstractmethod
+    def claims(self, task: str) -> bool:
+        """Whether a task of this name is one of its own."""
+
+    @abstractmethod
+    def run(self, spec: RunSpec[Config], at: RunDirectory, **given: Any) -> Driver[Config]:
+        """The run of a spec in a directory; given: parts of it that were made in Python."""
+
+    @abstractmethod
+    def summary(self, spec: RunSpec[Config], result: dict[str, Any]) -> str:
+        """How a finished run ended, in a line."""
+
+    @abstractmethod
+    def record(self, run: RunDirectory, spec: RunSpec[Config], at: Sequence[int]) -> Record:
+        """What a run gave, as far as it has come; at: steps at which its curve is to have a row.
+
+        What belongs to every run (labels, hashes, options, path) is filled in by `read_record`.
+        """
+
+    def preset(self, task: str) -> Config:
+        """The options of a task, before any are given."""
+        return self.config_class()
+
+    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+        """The policy of a run with an environment to show it in."""
+        raise RollinError(
+            f"{run.path} is a run of the engine {self.name}: runs of ROLLIN on contextual "
+            "environments can be evaluated."
+        )
+
+    def fingerprint(self, spec: RunSpec[Config]) -> str | None:
+        """Tells the task from another of the same name; None if that is not looked at."""
+        return None
+
+    def fingerprint_key(self, config: Config) -> tuple[Any, ...]:
+        """The options on which the fingerprint of a task depends."""
+        return ()
+
+    def demands(self, spec: RunSpec[Config], gpus: float = 0.0) -> Demands:
+        """What a run takes; gpus: share of a GPU that one which can use it gets."""
+        return Demands(1, 0.0, BASE)
+
+    def canonical(self, task: str, config: Config) -> Config:
+        """The options of a condition: without seed, length, and whatever changes no result."""
+        options: Any = config
+        return replace(options, seed=0, steps=self.preset(task).steps, log_every=1)
+
+    def scaled(self, config: Config, scale: float) -> Config:
+        """Options whose training is shortened proportionally."""
+        if not (math.isfinite(scale) and scale > 0):
+            raise RollinError(f"--scale must be a number greater than 0, got {scale:g}.")
+        options: Any = config
+        return config if scale == 1 else replace(options, steps=max(1, round(scale * config.steps)))
+
+    def warmup(self, config: Config) -> int:
+        """Steps before the first that is like all later ones."""
+        return 0

@@ -1,0 +1,110 @@
+"""Options of ROLLIN's engine; the field docstrings are the help texts of the command line.
+
+Defaults marked "ours" are readings of what the paper leaves open; `--literal` takes the printed
+text instead (see docs/choices.md).
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+from rollin.checks import at_least, flag, one_of
+from rollin.curriculum.contexts import KappaReading, ThresholdArgument
+from rollin.deep.options import RollinOptions
+from rollin.errors import RollinError
+from rollin.runs.engines.deep import check_deep
+from rollin.runs.engines.older import rollin_as_it_was
+from rollin.runs.spec import RunConfig
+from rollin.sac.config import SACConfig
+from rollin.sac.learner import LearnerName
+
+
+@dataclass(frozen=True)
+class RollinConfig(RunConfig):
+    """Options of one run of ROLLIN on a contextual environment."""
+
+    engine: ClassVar[str] = "rollin"
+
+    learner: LearnerName = "cpu"
+    """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
+    steps: int = 1_000_000
+    """Environment steps."""
+    seed: int = 0
+    """Seed of all random streams of the run."""
+    algorithm: RollinOptions = field(default_factory=RollinOptions)
+    rule: Literal["return", "success"] | None = None
+    """What masters a context: the mean return, or the share of successful episodes; as the
+    environment's own curriculum has it if not given."""
+    threshold: float | None = None
+    """R, or the success rate, that the last episodes must exceed; the environment's own if not
+    given."""
+    threshold_slope: float = 0.0
+    """Slope of a return threshold R(x) = threshold + slope · x; --threshold-at says what x is."""
+    threshold_at: ThresholdArgument | None = None
+    """What a return threshold R(x) is a function of on context k: kappa, k / K, or its position on
+    the path (the level of a velocity). The environment's own, or kappa with --path and --contexts,
+    if not given."""
+    kappa: KappaReading | None = None
+    """κ of context k: its index over the last one, k / K (ours), or its position on the path."""
+    window: int | None = None
+    """Episodes under the current context that the rule looks at; the environment's own, or 10, if
+    not given."""
+    delta: float | None = None
+    """Step Δ of the curriculum along its path of length 1, as a number or as 1/24; the
+    environment's own, or 0.1 with --path, if not given."""
+    start: float | None = None
+    """Position on the path at which the curriculum starts, as a number or as 1/24; the
+    environment's own (antmaze-umaze: Δ, ours), or 0 with --path, if not given."""
+    path: str | None = None
+    """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
+    contexts: str | None = None
+    """Another curriculum as a JSON list of contexts: '[[0.5], [1.0], [2.0]]'."""
+    literal: bool = False
+    """The curriculum of the paper's robots as printed: κ and the threshold's argument are the
+    position, and antmaze-umaze starts at 0. Options that are given still count."""
+    env_options: tuple[str, ...] = ()
+    """Options of the environment, as name=value."""
+    horizon: int | None = None
+    """Steps after which an episode is cut off, if the environment has not ended it before."""
+    capacity: int | None = None
+    """Newest transitions that the replay holds; all of the run if not given."""
+    log_every: int = 5_000
+    """Steps between two rows of metrics.csv, each with an evaluation."""
+    eval_episodes: int = 5
+    """Deterministic episodes per evaluation, on the current and on the last context."""
+    last: int = 50_000
+    """Steps over which κ, returns and measures are averaged: at the end and at every half a million
+    steps in result.json, and at every point of rollin plot."""
+    keep_replay: bool = False
+    """Whether the file of all transitions stays when the run has finished."""
+    sac: SACConfig = field(default_factory=SACConfig)
+
+    @classmethod
+    def as_it_was(cls, task: str, values: dict[str, Any]) -> dict[str, Any]:
+        """Options of a run of an older version as what they were."""
+        return rollin_as_it_was(task, values)
+
+    def __post_init__(self) -> None:
+        check_deep(self, self.algorithm.warmup)
+        at_least(1, "--last", self.last)
+        for name in ("window", "horizon"):
+            if getattr(self, name) is not None:
+                at_least(1, flag(name), getattr(self, name))
+        for name, known in (
+            ("rule", ("return", "success")),
+            ("kappa", get_args(KappaReading)),
+            ("threshold_at", get_args(ThresholdArgument)),
+        ):
+            if getattr(self, name) is not None:
+                one_of(flag(name), getattr(self, name), known)
+        if sum((self.path is not None, self.contexts is not None, self.literal)) > 1:
+            raise RollinError(
+                "--path, --contexts and --literal are three ways to give a curriculum: use one."
+            )
+        if not math.isfinite(self.threshold_slope):
+            raise RollinError(f"--threshold-slope must be finite, got {self.threshold_slope}.")
+        if self.threshold_slope and (self.threshold is None or self.rule == "success"):
+            raise RollinError(
+                "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
+                "0, and no --rule success."
+            )

@@ -1,0 +1,360 @@
+"""A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from operator import add
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+from rollin.arrays import Float
+from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.rules import SuccessRate
+from rollin.deep.evaluate import Evaluation, evaluate_context, mode_of
+from rollin.deep.practical import Episode, RollinStep, train_rollin
+from rollin.deep.state import DeepState
+from rollin.envs.check import check_env
+from rollin.envs.context_env import ContextEnv
+from rollin.errors import RollinError
+from rollin.runs.checkpoint import check_streams
+from rollin.runs.curricula import curriculum_of, env_of
+from rollin.runs.directory import RunDirectory
+from rollin.runs.driver import Driver
+from rollin.runs.engines.deep import replay_rows
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, checked, read_result
+from rollin.runs.files import write_atomically
+from rollin.runs.fingerprint import of_environment, walked
+from rollin.runs.formats import as_dataclass
+from rollin.runs.networks import good_state, policy_tensors
+from rollin.runs.rows import MetricsWriter, read_metrics
+from rollin.runs.spec import RunSpec
+from rollin.runs.versions import versions
+from rollin.runs.windows import figures_at, milestones
+from rollin.sac.learner import UpdateInfo
+
+LOSSES = ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature")
+COLUMNS = (
+    "step",
+    "k",
+    "kappa",
+    "threshold",
+    "window_mean",
+    "train_return",
+    "train_length",
+    "train_success",
+    "rollin_fraction",
+    "rollin_length",
+    "eval_return",
+    "eval_success",
+    "eval_return_final",
+    "eval_success_final",
+    "episodes",
+    "rollin_episodes",
+    "updates_main",
+    "updates_exp",
+    *LOSSES,
+    *(f"exp_{name}" for name in LOSSES),
+)
+REPLAY = "replay.f32"
+PATIENCE = 10  # windows of episodes on one context before its threshold is doubted
+
+
+@dataclass
+class Counters:
+    """Sums over the run so far, and over the episodes since the last row of metrics."""
+
+    rollin_episodes: int = 0
+    rollin_steps: int = 0
+    updates_exp: int = 0
+    since: int = 0
+    returns: float = 0.0
+    lengths: int = 0
+    successes: int = 0
+    rollins: int = 0
+    rollin_lengths: int = 0
+    measured: tuple[float, ...] = ()
+
+
+class RollinRun(Driver[RollinConfig]):
+    """One run: environment, curriculum, agents and buffers, counters.
+
+    make, curriculum: how its environments are made and what it walks, if the spec's task does not
+    say it.
+    """
+
+    columns = COLUMNS
+    files = (REPLAY,)
+
+    def __init__(
+        self,
+        spec: RunSpec[RollinConfig],
+        directory: RunDirectory,
+        make: Callable[[], ContextEnv] | None = None,
+        curriculum: Curriculum | None = None,
+    ) -> None:
+        super().__init__(spec, directory)
+        with ExitStack() as on_error:
+            make = make or partial(env_of, spec)
+            self.env = make()
+            on_error.callback(self.env.close)
+            self.test_env = make()
+            on_error.callback(self.test_env.close)
+            self._set_up(curriculum)
+            on_error.pop_all()
+
+    def _set_up(self, curriculum: Curriculum | None) -> None:
+        config, directory = self.config, self.directory
+        if self.env.env.unwrapped is self.test_env.env.unwrapped:
+            raise RollinError(
+                f"{self.spec.task} gives the same environment at every call: evaluations would "
+                "disturb training. It must make a new one each time."
+            )
+        self.curriculum = curriculum_of(self.env, config, curriculum)
+        check_env(self.test_env, self.curriculum, deterministic=False)
+        self.state = DeepState.begin(
+            self.env,
+            self.curriculum,
+            config.algorithm,
+            config.sac,
+            seed=config.seed,
+            capacity=replay_rows(config),
+            learner=config.learner,
+            replay_path=directory.path / REPLAY,
+        )
+        self.counters = Counters(measured=self._nothing_measured)
+        self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
+        columns = (*EPISODE_COLUMNS, *self.env.measures)
+        self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
+        self.writers["episodes"] = self.episodes
+        nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
+        self._seen = {"main": nothing, "exp": nothing}
+        self._evaluated = Evaluation([], []), Evaluation([], [])
+
+    @property
+    def _nothing_measured(self) -> tuple[float, ...]:
+        return (0.0,) * len(self.env.measures)
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return self.state.step
+
+    def fingerprint(self) -> str:
+        """Of the environment's spaces and of the curriculum."""
+        return of_environment(self.env, self.curriculum)
+
+    def beside(self) -> dict[str, Any]:
+        """The curriculum that the options stand for."""
+        return {"curriculum": walked(self.curriculum)}
+
+    def events(self) -> Iterator[RollinStep]:
+        """The algorithm's events."""
+        return train_rollin(self.state)
+
+    def take(self, event: RollinStep) -> bool:
+        """Count a step; checkpoints fall on episode ends."""
+        if event.main is not None:
+            self._seen["main"] = event.main
+        if event.exp is not None:
+            self._seen["exp"] = event.exp
+            self.counters.updates_exp += 1
+        if event.episode is None:
+            return False
+        self._count(event.episode)
+        return True
+
+    def _count(self, episode: Episode) -> None:
+        counters = self.counters
+        counters.since += 1
+        counters.returns += episode.total
+        counters.lengths += episode.length
+        counters.successes += episode.success
+        counters.rollins += episode.rollin
+        counters.rollin_lengths += episode.rollin_steps
+        counters.rollin_episodes += episode.rollin
+        counters.rollin_steps += episode.rollin_steps
+        counters.measured = tuple(map(add, counters.measured, episode.measured))
+        row = (self.step, episode.k, episode.total, episode.length, int(episode.success))
+        row += (int(episode.rollin), episode.rollin_steps)
+        row += tuple(total / episode.length for total in episode.measured)
+        self.episodes.write(dict(zip(self.episodes.columns, row, strict=True)))
+
+    def evaluate(self, k: int) -> Evaluation:
+        """Deterministic episodes of π_main under context k."""
+        act, context = mode_of(self.state.main), self.curriculum.contexts[k]
+        return evaluate_context(self.test_env, act, context, self.config.eval_episodes)
+
+    def row(self) -> dict[str, Any]:
+        """Evaluations on the current and the last context, and what was counted."""
+        counters, progress, window = self.counters, self.state.progress, self.state.window
+        current = self.evaluate(progress.k)
+        final = current if progress.finished else self.evaluate(progress.K)
+        self._evaluated = current, final
+        episodes = counters.since or math.nan  # no episode ended: nothing to tell
+        rollins = counters.rollins or math.nan
+        row = {
+            "step": self.step,
+            "k": progress.k,
+            "kappa": progress.kappa,
+            "threshold": self.curriculum.threshold(progress.k),
+            "window_mean": window.mean,
+            "train_return": counters.returns / episodes,
+            "train_length": counters.lengths / episodes,
+            "train_success": counters.successes / episodes,
+            "rollin_fraction": counters.rollins / episodes,
+            "rollin_length": counters.rollin_lengths / rollins,
+            "eval_return": current.mean,
+            "eval_success": current.success,
+            "eval_return_final": final.mean,
+            "eval_success_final": final.success,
+            "episodes": self.state.episode,
+            "rollin_episodes": counters.rollin_episodes,
+            "updates_main": self.state.main.count,
+            "updates_exp": counters.updates_exp,
+            **asdict(self._seen["main"]),
+            **{f"exp_{name}": value for name, value in asdict(self._seen["exp"]).items()},
+        }
+        for name, total in zip(self.env.measures, counters.measured, strict=True):
+            row[f"train_{name}"] = total / (counters.lengths or math.nan)
+        counters.since = counters.lengths = counters.successes = 0
+        counters.rollins = counters.rollin_lengths = 0
+        counters.returns = 0.0
+        counters.measured = self._nothing_measured
+        return row
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands."""
+        progress, window = self.state.progress, self.state.window
+        threshold = self.curriculum.threshold(progress.k)
+        mean = f"{window.mean:.4g}" if window.values else "–"
+        return {
+            "k": progress.k,
+            "K": progress.K,
+            "kappa": progress.kappa,
+            "window_mean": window.mean if window.values else None,
+            "window_episodes": len(window.values),
+            "threshold": threshold,
+            "figures": {
+                "k": f"{progress.k}/{progress.K}",
+                "κ": f"{progress.kappa:.3f}",
+                "mean / threshold": f"{mean} / {threshold:g}",
+                "roll-ins": str(self.counters.rollin_episodes),
+            },
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        state = self.state.get_state()
+        for agent in ("main", "exp"):
+            good_state(state[agent], self.step)
+        return {
+            "rollin": state,
+            "curriculum": walked(self.curriculum),
+            "counters": asdict(self.counters),
+            "seen": {name: asdict(info) for name, info in self._seen.items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` gave."""
+        rollin = state["rollin"]
+        self.counters = as_dataclass(Counters, state["counters"])
+        seen = {name: as_dataclass(UpdateInfo, info) for name, info in state["seen"].items()}
+        if len(self.counters.measured) != len(self.env.measures) or seen.keys() != {"main", "exp"}:
+            raise ValueError("other measures or agents than the run has")
+        check_streams(rollin["streams"])
+        if rollin["D"]["total"] != rollin["step"] or rollin["progress"]["K"] != self.curriculum.K:
+            raise ValueError("a replay or a curriculum of another length")
+        self.state.set_state(rollin)
+        checked(self.state.progress)
+        self._seen = seen
+
+    def check_result(self) -> None:
+        """Refuse a result of another form, and files that are not those it was written with."""
+        super().check_result()
+        read_result(self.directory)
+
+    def warning(self) -> str | None:
+        """What to tell of a run that learned nothing, or of a threshold that was not met."""
+        progress, window = self.state.progress, self.state.window
+        if self.step <= self.config.algorithm.warmup:
+            return (
+                f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
+                f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
+            )
+        if progress.completed is not None:
+            return None
+        what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"
+        threshold = self.curriculum.threshold(progress.k)
+        if window.seen < PATIENCE * window.size or window.largest > threshold:
+            return None
+        return (
+            f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} episodes, "
+            f"none of which came above the threshold {threshold:g}: the largest {what} seen is "
+            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold."
+        )
+
+    def finish(self) -> None:
+        """Write the policy and the final figures; the replay file has then done its duty."""
+        progress, counters, config = self.state.progress, self.counters, self.config
+        if config.keep_replay:
+            self.state.D.flush()
+        main = self.state.main
+        policy = save(trained_policy(self.state))
+        write_atomically(self.directory.path / "policy.safetensors", policy)
+        current, final = self._evaluated  # of the last row, which is of the last step
+        ended = read_metrics(self.episodes.path)
+        told = (self.step, progress, ended, self.env.measures, config.last)
+        self.directory.write_result(
+            {
+                **figures_at(*told),
+                "milestones": milestones(*told),
+                "k": progress.k,
+                "K": progress.K,
+                "env_steps": self.step,
+                "episodes": self.state.episode,
+                "updates_main": main.count,
+                "updates_exp": counters.updates_exp,
+                "rollin_episodes": counters.rollin_episodes,
+                "rollin_steps": counters.rollin_steps,
+                "eval_return": current.mean,
+                "eval_success": current.success,
+                "eval_return_final": final.mean,
+                "eval_success_final": final.success,
+                "seconds": round(self.seconds, 3),
+                "advances": [asdict(advance) for advance in progress.advances],
+                "completed": asdict(progress.completed) if progress.completed else None,
+                "curriculum": walked(self.curriculum),
+                "warning": self.warning(),
+                "spec_hash": self.spec.hash,
+                "versions": versions(),
+            }
+        )
+
+    def tidy(self) -> None:
+        """Delete checkpoint and replay file, unless that is to be kept."""
+        super().tidy()
+        if not self.config.keep_replay:
+            self.state.D.discard()
+
+    def close(self) -> None:
+        """Release the environments and the learners' threads."""
+        for part in (self.env, self.test_env, self.state):
+            part.close()
+
+
+def trained_policy(state: DeepState) -> dict[str, Float]:
+    """π_main as the tensors of a `rollin.Policy`."""
+    main, curriculum = state.main, state.curriculum
+    return policy_tensors(
+        main.layout,
+        main.config,
+        good_state(main.get_state(), state.step)["theta"],
+        state.env.actions,
+        contexts=curriculum.contexts,
+        k=np.array([state.progress.k]),
+    )

@@ -1,0 +1,109 @@
+"""Conditions from grids of options: the one way to a condition."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from rollin.checks import did_you_mean
+from rollin.errors import RollinError
+from rollin.runs.engines import engine_for
+from rollin.runs.options import flat, option_names, read_value
+from rollin.runs.records import Reading
+from rollin.sweeps.condition import Condition
+
+NOT_SWEPT = ("seed",)  # which a study has of its own
+
+
+def block(
+    task: str,
+    grid: Mapping[str, Sequence[Any]],
+    options: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> list[Condition]:
+    """A condition for each point of a grid of options, with some options and labels for all."""
+    given, named = dict(options or {}), dict(labels or {})
+    _check_options(task, [*grid, *given])
+    for name, values in grid.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
+            raise RollinError(f"The grid's {name} must be a list of values, got {values!r}.")
+        if name in given:
+            raise RollinError(f"{name} stands in the grid and in the options: leave one out.")
+        if name in named:
+            raise RollinError(f"{name} stands in the grid and in the labels: leave one out.")
+    found = []
+    for point in product(*([_value(v) for v in values] for values in grid.values())):
+        chosen = dict(zip(grid, point, strict=True))
+        made = Condition(named, task, {**{n: _value(v) for n, v in given.items()}, **chosen})
+        typed = flat(made.config)  # refuses what an option does not take
+        told = {name: value_text(typed[name]) for name in grid}
+        found.append(Condition({**named, **told}, task, made.options))
+    return found
+
+
+def _check_options(task: str, names: Sequence[str]) -> None:
+    """Refuse options that the task does not have, or that a study does not vary."""
+    known = option_names(type(engine_for(task).preset(task)))
+    for name in names:
+        if name in NOT_SWEPT:
+            raise RollinError(f"{name} is the study's own: give the number of seeds instead.")
+        if name not in known:
+            raise RollinError(f"{task} has no option {name}.{did_you_mean(name, known)}")
+
+
+def reading(text: str) -> Reading:
+    """From `quantity` or `quantity@step`."""
+    quantity, at, step = text.partition("@")
+    count = step.replace("_", "").replace(",", "")
+    if not quantity or (at and not (count.isdecimal() and int(count) > 0)):
+        raise RollinError(
+            f"A reading must be a quantity, or quantity@step such as kappa@500000, got {text!r}."
+        )
+    return Reading(quantity, int(count) if at else None)
+
+
+def value_text(value: Any) -> str:
+    """An option's value as a label: 0.1, 1/24, 32x32, true."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return "x".join(value_text(part) for part in value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        if float(short) == value:
+            return short
+        parts = round(1 / value) if value > 1e-9 else 0
+        return f"1/{parts}" if parts and 1 / parts == value else repr(value)
+    return "none" if value is None else str(value).replace(",", ";").replace("=", ":")
+
+
+def _value(value: Any) -> Any:
+    return read_value(value) if isinstance(value, str) else value
+
+
+# ------------------------------------------------------------------ the command line, TOML
+
+
+def grid_from(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """From `beta=0,0.1` each; a value with commas of its own stands in brackets."""
+    grid: dict[str, list[Any]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not (name and equals and values.strip()):
+            raise RollinError(f"--grid must be name=value,value, such as beta=0,0.1, got {text!r}.")
+        if name in grid:
+            raise RollinError(f"--grid {name} is given twice: put all values behind one.")
+        grid[name] = [read_value(part) for part in _split(values)]
+    return grid
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{(") - (letter in "]})")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]

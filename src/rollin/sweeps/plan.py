@@ -1,0 +1,106 @@
+"""What a study is, apart from how it is run: conditions, seeds, readings, layout, comparison."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Self
+
+from rollin.runs.records import Reading
+from rollin.sweeps.condition import Condition, differing
+from rollin.sweeps.select import filter_names, select
+
+Kind = Literal["table", "curves", "picture"]
+METHOD = ("method", "beta")  # labels that belong together: what is compared
+KAPPA = Reading("kappa")
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPlan:
+    """Conditions with seeds and readings, and how they are laid out and compared.
+
+    rows, columns: labels that lay out its table (the last label is the column if none is named);
+    baseline: a filter such as method=baseline that tells what the others are compared with;
+    compared: a filter that tells which others, all if empty; family: studies of one family share
+    runs and records; kind: a table, curves alone, or a picture without runs; printed: what the
+    paper calls it; probe: module:function, called at switches of context.
+    """
+
+    name: str
+    conditions: tuple[Condition, ...]
+    readings: tuple[Reading, ...] = (KAPPA,)
+    seeds: int = 10
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    baseline: str = ""
+    compared: str = ""
+    family: str = ""
+    kind: Kind = "table"
+    title: str = ""
+    printed: str = ""
+    probe: str = ""
+
+    @property
+    def shared(self) -> str:
+        """Its family, which is its name if none is named."""
+        return self.family or self.name
+
+    @property
+    def heading(self) -> str:
+        """Its title for people."""
+        return self.title or self.name
+
+    @property
+    def steps(self) -> int:
+        """Steps of its longest run, at full length."""
+        return max((condition.steps for condition in self.conditions), default=0)
+
+    @property
+    def across(self) -> tuple[str, ...]:
+        """Labels that tell the columns of its table, and the lines of a chart, apart."""
+        if self.columns:
+            return self.columns
+        varying = [n for n in differing(self.conditions) if n not in self.rows]
+        if not varying:
+            return ()
+        if varying[-1] in METHOD:
+            return tuple(name for name in METHOD if name in varying)
+        return (varying[-1],)
+
+    @property
+    def down(self) -> tuple[str, ...]:
+        """Labels that tell the rows of its table apart."""
+        return self.rows or tuple(n for n in differing(self.conditions) if n not in self.across)
+
+    def only(self, chosen: Sequence[Condition]) -> Self:
+        """The same study with some of its conditions."""
+        return replace(self, conditions=tuple(chosen))
+
+    def partner(self, condition: Condition) -> Condition | None:
+        """What a condition is compared with: the baseline that shares all labels not compared."""
+        return self._partners.get(id(condition))
+
+    @cached_property
+    def _partners(self) -> dict[int, Condition]:
+        if not self.baseline:
+            return {}
+        apart = set(filter_names(self.baseline))
+        if apart & set(METHOD):
+            apart |= set(METHOD)
+        bases = select(self.conditions, self.baseline, none_is_fine=True)
+        chosen = self.conditions
+        if self.compared:
+            chosen = tuple(select(self.conditions, self.compared, none_is_fine=True))
+        found: dict[int, Condition] = {}
+        for one in chosen:
+            same = [base for base in bases if _rest(base, apart) == _rest(one, apart)]
+            if len(same) == 1 and same[0] is not one:
+                found[id(one)] = same[0]
+        return found
+
+    def is_baseline(self, condition: Condition) -> bool:
+        """Whether others are compared with it."""
+        return any(base is condition for base in self._partners.values())
+
+
+def _rest(condition: Condition, apart: set[str]) -> dict[str, str]:
+    return {name: value for name, value in condition.labels.items() if name not in apart}

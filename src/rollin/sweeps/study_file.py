@@ -1,0 +1,134 @@
+"""Studies from files: a TOML file of the user's, and the sweep.json that a sweep left.
+
+```toml
+name = "mine"
+task = "point-umaze"          # of all blocks that name no other
+seeds = 10
+baseline = "beta=0"
+readings = ["kappa", "return_final"]
+
+[options]                     # of all blocks
+steps = 20_000
+
+[[block]]
+labels = { size = "fine" }    # the grid's come on top
+options = { delta = "1/24" }
+grid = { beta = [0, 0.1] }
+```
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rollin.checks import did_you_mean
+from rollin.errors import RollinError
+from rollin.runs.files import read_bounded
+from rollin.runs.formats import converted
+from rollin.runs.records import Reading
+from rollin.sweeps.build import block, reading
+from rollin.sweeps.condition import Condition
+from rollin.sweeps.study import Study, checked_study
+from rollin.sweeps.sweep import SweepFile
+
+
+class BlockFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A block of a study file."""
+
+    task: str | None = None
+    labels: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+
+
+class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A study as a TOML file."""
+
+    name: str | None = None
+    title: str = ""
+    task: str | None = None
+    seeds: int = 10
+    baseline: str = ""
+    readings: list[str] = msgspec.field(default_factory=lambda: ["kappa"])
+    rows: list[str] = []
+    columns: list[str] = []
+    options: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    block: list[BlockFile] = []
+
+
+def study_from(path: Path) -> Study:
+    """The study of a TOML file."""
+    try:
+        raw = tomllib.loads(read_bounded(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RollinError(f"{path} is not valid TOML: {error}.") from error
+    _check_names(raw, StudyFile, path)
+    blocks = raw.get("block")
+    for part in blocks if isinstance(blocks, list) else ():
+        _check_names(part, BlockFile, path)
+    found: StudyFile = converted(raw, StudyFile, path)
+    try:
+        return checked_study(
+            found.name or path.stem,
+            [
+                condition
+                for part in found.block or [BlockFile()]
+                for condition in _made(found, part)
+            ],
+            [reading(text) for text in found.readings],
+            seeds=found.seeds,
+            baseline=found.baseline,
+            rows=found.rows,
+            columns=found.columns,
+            title=found.title,
+        )
+    except RollinError as error:
+        raise RollinError(f"{path}: {error}") from error
+
+
+def _made(whole: StudyFile, part: BlockFile) -> list[Condition]:
+    """The conditions of a block, with what the file has for all."""
+    task = part.task or whole.task
+    if task is None:
+        raise RollinError('a block needs a task: task = "point-umaze".')
+    options, grid = {**whole.options, **part.options}, {**whole.grid, **part.grid}
+    return block(task, grid, options, part.labels)
+
+
+def _check_names(raw: Any, kind: type[msgspec.Struct], path: Path) -> None:
+    """Refuse a key that is not known, with the nearest that is."""
+    known = kind.__struct_fields__
+    for name in raw if isinstance(raw, dict) else ():
+        if name not in known:
+            raise RollinError(
+                f"{path} has an unknown entry {name!r}: expected {', '.join(known)}."
+                f"{did_you_mean(name, known)}"
+            )
+
+
+# ------------------------------------------------------------------ sweep.json
+
+
+def studies_in(found: SweepFile, path: Path) -> list[Study]:
+    """The studies that a sweep.json describes."""
+    return [
+        Study(
+            entry.name,
+            tuple(
+                Condition(c.labels, c.task, c.options, known_key=c.key) for c in entry.conditions
+            ),
+            tuple(Reading(*reading) for reading in entry.readings),
+            entry.seeds,
+            tuple(entry.rows),
+            tuple(entry.columns),
+            entry.baseline,
+            entry.compared,
+            found.family,
+            entry.kind,
+            entry.title,
+        )
+        for entry in found.studies
+    ]

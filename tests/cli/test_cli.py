@@ -1,0 +1,337 @@
+"""The command line as a user meets it: output, exit codes, one clear sentence for bad input."""
+
+import ast
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollin
+from rollin.cli import COMMANDS, main
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.sac_options import SACRunConfig
+from rollin.runs.files import read_json
+from rollin.runs.spec import RunSpec
+from tests.conftest import random_mdp
+
+CLI = Path(rollin.__file__).parent / "cli"
+ENGINES = CLI.parent / "runs" / "engines"
+PARTS = [CLI.parent / "deep" / "options.py", CLI.parent / "sac" / "config.py"]
+OPTIONS = [*CLI.glob("[a-z]*.py"), *ENGINES.glob("*_options.py"), *PARTS]
+
+
+def call(capsys, *arguments: object) -> tuple[int, str, str]:
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:  # the option parser's own exit
+        code = int(stop.code or 0)
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_help_names_every_command(capsys) -> None:
+    code, out, _ = call(capsys)
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    assert call(capsys, "--version")[1].startswith("rollin 0.")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys) -> None:
+    code, out, _ = call(capsys, command, "--help")
+    assert code == 0
+    assert f"usage: rollin {command}" in out
+
+
+@pytest.mark.parametrize("path", OPTIONS, ids=lambda path: path.stem)
+def test_every_option_has_a_help_text(path: Path) -> None:
+    """A field of an options class is followed by the docstring that becomes its help."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.ClassDef) and node.name.endswith(("Options", "Config"))):
+            continue
+        for here, after in itertools.pairwise([*node.body, ast.Pass()]):
+            if not isinstance(here, ast.AnnAssign):
+                continue
+            kind = ast.unparse(here.annotation)
+            if not kind.endswith(
+                ("Config", "RollinOptions", "PlaceOptions")
+            ) and not kind.startswith("ClassVar"):
+                documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                assert documented, f"{node.name}.{ast.unparse(here.target)}"
+
+
+def test_train_writes_a_result_and_says_where(tmp_path, capsys) -> None:
+    out = tmp_path / "run"
+    arguments = ("train", "four-rooms", "--reward", "hard", "--alpha", 0.001, "--beta", 0.75,
+                 "--steps", 60, "--batch", 100, "--seed", 0, "--out", out)  # fmt: skip
+    code, text, _ = call(capsys, *arguments)
+    assert code == 0
+    assert str(out / "result.json") in text
+    assert read_json(out / "result.json")["gradient_steps"] == 60
+    assert read_json(out / "config.json")["command"].startswith("rollin train four-rooms")
+    assert "already finished" in call(capsys, *arguments)[1]
+    assert "already finished" in call(capsys, "resume", out)[1]
+    code, text, _ = call(capsys, "list", tmp_path)
+    assert code == 0
+    assert "finished" in text
+    assert "60/60" in text
+
+
+BAD = {
+    "unknown command": (("trian",), "Did you mean train"),
+    "unknown task": (("train", "five-rooms", "--steps", "1"), "Unknown task 'five-rooms'"),
+    "unknown table": (("reproduce", "four-room"), "Did you mean four-rooms"),
+    "beta": (("train", "four-rooms", "--beta", "1"), r"beta must lie in [0, 1), got 1.0"),
+    "negative beta": (("train", "four-rooms", "--beta", "-0.5"), "beta must lie in [0, 1)"),
+    "alpha": (("train", "four-rooms", "--alpha", "0"), "alpha must be greater than 0"),
+    "gamma": (("train", "four-rooms", "--gamma", "1"), "--gamma must lie in [0, 1)"),
+    "theory gamma": (("theory", "four-rooms", "--gamma", "1"), "gamma must lie in [0, 1)"),
+    "theory beta": (("theory", "four-rooms", "--beta", "0"), "needs beta in (0, 1)"),
+    "smooth": (("theory", "four-rooms", "--smooth-rho", "2"), "must lie in [0, 1]"),
+    "no run": (("resume", "/nowhere"), "is not a run directory"),
+    "no directory": (("list", "/nowhere"), "is not a directory"),
+    "no report": (("report", "/nowhere"), "is not a directory"),
+    "seeds": (("reproduce", "four-rooms", "--seeds", "0"), "--seeds must be at least 1"),
+    "demo": (("demo", "--seeds", "0"), "--seeds must be at least 1"),
+    "phase": (("train", "four-rooms", "--phase1-steps", "-1"), "--phase1-steps must be at least 0"),
+    "nothing to report": (("report",), "needs at least one directory"),
+    "reward of another task": (("theory", "x.npz", "--reward", "hard"), "belong to four-rooms"),
+    "alpha overflow": (("theory", "four-rooms", "--alpha", "1e-308"), "overflows"),
+    "file": (("theory", "/nowhere/mdp.npz"), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(case, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, words = BAD[case]
+    code, _, err = call(capsys, *arguments)
+    assert code == 2
+    assert words in err
+    assert err.startswith("rollin: ")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))  # nothing half-written
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "four-rooms", "--colour", "red"),
+        ("train", "four-rooms", "--reward", "medium"),
+        ("train", "four-rooms", "--steps", "many"),
+        ("train",),
+    ],
+)
+def test_unknown_options_and_values_exit_with_2(arguments, capsys) -> None:
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert arguments[-1].lstrip("-") in out + err or len(arguments) == 1
+
+
+def test_an_unwritable_directory_is_named(tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("in the way")
+    code, _, err = call(capsys, "train", "four-rooms", "--steps", 1, "--out", tmp_path / "file/x")
+    assert code == 2
+    assert "could not be made" in err
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_ends_with_2(tmp_path, capsys, monkeypatch) -> None:
+    from rollin.runs import rows
+
+    monkeypatch.setattr(rows.MetricsWriter, "flush", _flush_to_full_disk)
+    out = tmp_path / "run"
+    code, _, err = call(capsys, "train", "four-rooms", "--steps", 5, "--batch", 10, "--out", out)
+    assert code == 2
+    assert "no space left on device" in err.lower()
+    assert read_json(out / "status.json")["state"] == "failed"
+    assert not (out / "result.json").exists()
+
+
+def _flush_to_full_disk(self) -> None:
+    with open("/dev/full", "w") as file:
+        file.write("x" * 100_000)
+
+
+def test_theory_prints_its_tables_and_writes_json(tmp_path, capsys) -> None:
+    out = tmp_path / "theory.json"
+    code, text, _ = call(
+        capsys, "theory", "four-rooms", "--reward", "easy", "--alpha", 0.01,
+        "--smooth-rho", 0.01, "--json", out,
+    )  # fmt: skip
+    assert code == 0
+    for word in ("Assumptions", "ε_0", "C_δ⁰", "T_1", "B_2", "Mismatch ratio", "Lemmas", "worse"):
+        assert word in text
+    data = json.loads(out.read_text())
+    assert len(data["bounds"]) == 80
+    rolled, plain = (data[f"constants_{law}"][16]["mismatch"]["log"] for law in ("mu", "rho"))
+    assert rolled > plain
+    assert data["constants_rho"][16]["T1"].keys() == {"loglog"}
+    assert "μ_k is recursive" in text
+    assert "roll_in_discount" in data
+    assert data["mu"] == "recursive"
+    assert data["run"] is None
+    assert data["step_size"]["binding"] == "log T_1/(T_1 L)"
+    assert data["step_size"]["limit"] == pytest.approx(1.026e-7, rel=1e-3)
+    assert [c["verdict"] for c in data["totals"]["contexts"]] == ["no"] * 17
+    assert data["totals"]["samples_mu"]["log"] > data["totals"]["samples_rho"]["log"]
+    assert {row["quantity"] for row in data["scaling"]} >= {"T_1", "T_2", "B_2", "K T_2"}
+    assert len(data["predictor"]["rolled"]) == 17
+    assert data["smallest_probability"][16]["tracked"] is None
+
+
+def test_theory_on_an_mdp_of_ones_own(tmp_path, capsys) -> None:
+    random_mdp(0).save(tmp_path / "mine.npz")
+    code, text, _ = call(capsys, "theory", tmp_path / "mine.npz", "--alpha", 0.5)
+    assert code == 0
+    assert "S = 4, A = 3, K = 2" in text
+
+
+def test_theory_of_a_run_shows_what_it_recorded(tmp_path, capsys) -> None:
+    random_mdp(0).smooth_rho(0.5).save(tmp_path / "mine.npz")
+    out, told = tmp_path / "run", tmp_path / "theory.json"
+    call(
+        capsys, "train", tmp_path / "mine.npz", "--algorithm", "two-phase-spg", "--alpha", 0.5,
+        "--steps", 40, "--batch", 50, "--threshold", 0.2, "--phase1-steps", 7, "--mu", "recursive",
+        "--learning-rate", 0.3, "--out", out,
+    )  # fmt: skip
+    result = json.loads((out / "result.json").read_text())
+    assert result["k"] >= 1
+    code, text, _ = call(capsys, "theory", out, "--json", told)
+    assert code == 0
+    assert "α = 0.5" in text
+    assert "η = 0.3 does not meet the condition" in text
+    assert "R with the run's own policies" in text
+    data = json.loads(told.read_text())
+    assert [s["tracked"] for s in data["smallest_probability"][: result["k"] + 1]] == (
+        result["log_min_pi"]
+    )
+    assert data["step_size"]["T1"] == 7
+    assert data["run"]["learning_rate"] == 0.3
+    assert len(data["run"]["predictor"]) == result["k"] + 1
+    code, _, err = call(capsys, "theory", out, "--alpha", 0.1)
+    assert (code, "was run with alpha = 0.5, got --alpha 0.1" in err) == (2, True)
+    del result["log_min_pi"], result["learning_rate"]  # as earlier versions wrote it
+    (out / "result.json").write_text(json.dumps(result))
+    code, text, _ = call(capsys, "theory", out)
+    assert code == 0
+    # lines break by the length of the run's path
+    assert "did not record its smallest probabilities" in " ".join(text.split())
+    random_mdp(1).save(tmp_path / "mine.npz")
+    assert "no longer the task" in call(capsys, "theory", out)[2]
+    (out / "result.json").unlink()
+    assert "is not finished: rollin resume" in call(capsys, "theory", out)[2]
+    deep = RunSpec("Hopper-v5", SACRunConfig())
+    RunDirectory.claim(tmp_path / "deep", deep, None, "")
+    assert "the theory is about finite MDPs" in call(capsys, "theory", tmp_path / "deep")[2]
+
+
+def test_a_step_size_beyond_the_theorem_is_said_and_taken(tmp_path, capsys) -> None:
+    code, _, err = call(
+        capsys, "train", "four-rooms", "--algorithm", "two-phase-spg", "--steps", 2, "--batch", 10,
+        "--learning-rate", 0.1, "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0
+    assert "--learning-rate 0.1 is above what the theorem allows in phase 1, η ≤ log T_1" in err
+
+
+@pytest.mark.parametrize("width", [80, 118])
+def test_theory_fits_its_width(tmp_path, capsys, monkeypatch, width) -> None:
+    from rollin.cli import theory
+
+    random_mdp(0).save(tmp_path / "mine.npz")
+    monkeypatch.setattr(theory, "WIDTH", width)
+    code, text, _ = call(capsys, "theory", tmp_path / "mine.npz", "--alpha", 0.5)
+    assert code == 0
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text.replace("ω_0 …", "")  # nothing is cut off
+
+
+def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
+    out = tmp_path / "sweep"
+    code, text, _ = call(
+        capsys, "reproduce", "four-rooms", "--seeds", 1, "--steps", 10, "--jobs", 2, "--out", out
+    )
+    assert code == 0
+    assert "κ at 10 steps: published over ours" in text
+    assert len(list(out.rglob("result.json"))) == 28
+    page = (out / "report.html").read_text()
+    assert "0.562 ± 0.000" in page
+    assert "Training shortened to 0.02 % of the paper" in page
+    (table,) = out.glob("table-four-rooms-*.csv")
+    assert table.read_text().count("\n") == 1 + 2 * 28
+
+
+def test_listing_does_not_import_the_compiler(tmp_path) -> None:
+    code = (
+        "import sys; from rollin.cli import main; "
+        "print(main(['list', sys.argv[1]]), 'numba' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "False"]
+    assert "No runs below" in done.stderr
+
+
+def test_theory_without_smoothing_says_what_is_missing_and_writes_json(tmp_path, capsys) -> None:
+    out = tmp_path / "theory.json"
+    code, text, _ = call(capsys, "theory", "four-rooms", "--json", out)
+    assert code == 0
+    assert "Add --smooth-rho" in text
+    assert "Without ε_0 there is no phase 2" in text
+    assert "nan" not in text
+    data = json.loads(out.read_text())
+    assert data["constants_rho"][16]["B2"] == {"log": None}
+    assert data["constants_rho"][16]["mismatch"] == {"log": "inf"}
+    assert data["totals"]["contexts"][1]["enters"] is None
+    assert data["totals"]["steps"] == {"log": None}
+
+
+def test_a_path_with_brackets_is_printed_as_it_is(tmp_path, capsys) -> None:
+    out = tmp_path / "a[b]c"
+    arguments = ("train", "four-rooms", "--steps", 3, "--batch", 10, "--out", out)
+    assert "a[b]c/result.json" in call(capsys, *arguments)[1].replace("\n", "")
+    assert "a[b]c is already finished" in call(capsys, *arguments)[1].replace("\n", "")
+    (out / "status.json").write_text('{"state": "failed", "error": "[/x] oops"}')
+    (out / "result.json").unlink()
+    assert "failed: [/x] oops" in call(capsys, "list", tmp_path)[1]
+    (out / "status.json").write_text(
+        '{"state": "running", "pid": "x", "step": "y", "steps": 1, "k": 0, "K": 1, "kappa": 0, '
+        '"success": 0}'
+    )
+    assert "broken: " in call(capsys, "list", tmp_path)[1]
+
+
+def test_ctrl_c_ends_with_one_line_and_130(capsys, monkeypatch) -> None:
+    from rollin.cli import theory
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(theory, "analyse", interrupt)
+    code, _, err = call(capsys, "theory", "four-rooms")
+    assert code == 130
+    assert err == "rollin: interrupted.\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def make(x): return x", "broken:make failed: TypeError"),
+        ("def make(): return 1 / 0", "broken:make failed: ZeroDivisionError"),
+        ("def make(:", "broken:make cannot be loaded"),
+    ],
+)
+def test_a_broken_factory_is_one_sentence(source, words, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    (tmp_path / "broken.py").write_text(source)
+    code, _, err = call(capsys, "theory", "broken:make")
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    assert code == 2
+    assert words in err

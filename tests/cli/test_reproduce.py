@@ -1,0 +1,290 @@
+"""`rollin reproduce`: plans, interruption, what is passed over, bad input."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rollin.cli import main
+from rollin.cli.study_runs import length_notes
+from rollin.paper.tables import find_table
+from rollin.runs.files import read_json
+from rollin.sweeps.rates import keep_rates, kept_rates
+from tests.killing import needs_signals
+
+CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"
+
+
+def reproduce(out: Path, *more: str, table: str = "four-rooms") -> int:
+    return main(["reproduce", table, "--out", str(out), *more])
+
+
+def short(out: Path, *more: str) -> int:
+    return reproduce(out, "--cells", CELLS, "--steps", "20", "--jobs", "1", *more)
+
+
+@needs_signals
+@pytest.mark.usefixtures("jobs_here")
+def test_an_interrupted_table_goes_on_without_repeating(tmp_path, capsys) -> None:
+    out = tmp_path / "sweep"
+    arguments = [
+        "reproduce", "four-rooms", "--cells",
+        "reward=hard,alpha=0.001,beta=0,beta=0.5,beta=0.75,beta=0.9", "--seeds", "1",
+        "--steps", "1500", "--jobs", "1", "--out", str(out),
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "rollin", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 120
+    while not list(out.rglob("result.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    first = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
+    assert 0 < len(first) < 4
+    assert re.search(rf"Stopped at {len(first)} of 4 runs\. Go on with: rollin reproduce", text)
+    assert not (out / "report.html").exists()
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert len(list(out.rglob("result.json"))) == 4
+    for path, stamp in first.items():
+        assert path.stat().st_mtime_ns == stamp
+    assert said.count("finished ") == 4 - len(first)
+    assert "shortened to 0.03 of the paper's (1,500 steps, not 50,000)" in said
+    assert f"Report: {out / 'report.html'}" in said
+    assert "shortened" in (out / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    runs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert len(runs) == 2
+    assert "finished" in capsys.readouterr().out
+    more = ("--cells", CELLS, "--steps", "20", "--jobs", "1", "--seeds", "2")
+    assert reproduce(tmp_path, *more, table="four-rooms-summary") == 0
+    said = capsys.readouterr().out
+    assert said.count("finished ") == 2  # the second seeds alone
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in runs.items())
+    assert reproduce(tmp_path, "--steps", "40") == 2
+    assert "holds runs at 0.0004 of their full length" in capsys.readouterr().err
+    assert reproduce(tmp_path, table="velocity-summary") == 2
+    assert "the sweep of another study (four-rooms, four-rooms-s" in capsys.readouterr().err
+    assert len(list(tmp_path.rglob("result.json"))) == 4
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
+    (broken / "config.json").write_text('{"engine": ')
+    capsys.readouterr()
+    assert short(tmp_path, "--seeds", "2") == 2
+    said = capsys.readouterr()
+    assert said.out.count("finished ") == 2  # the others go on
+    assert f"Run directories that were passed over: 1, the first {broken}" in said.err
+    assert "config.json is not valid JSON" in said.err
+    assert (broken / "config.json").read_text() == '{"engine": '  # nothing was lost
+    assert str(broken) in (tmp_path / "report.html").read_text()
+    assert (whole / "result.json").exists()
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    for name in ("result.json", "policy.safetensors"):
+        next(tmp_path.rglob(f"*beta=0.75*/seed=0/{name}")).unlink()
+    blocked = next(tmp_path.rglob("*beta=0.75*")) / "seed=0" / "policy.safetensors"
+    blocked.mkdir()  # where a file is to be written
+    capsys.readouterr()
+    assert short(tmp_path, "--seeds", "1", "--retries", "1") == 2
+    said = capsys.readouterr()
+    assert said.out.count("again in 2 s") == 1
+    assert "1 of 2 runs failed after 1 more attempts" in said.err
+    assert "policy.safetensors could not be written" in said.err
+    assert (tmp_path / "report.html").exists()
+    blocked.rmdir()
+    assert short(tmp_path, "--seeds", "1") == 0
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_longer_runs_and_runs_of_no_steps_are_told_as_they_are(tmp_path, capsys) -> None:
+    some = ("--cells", "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1")
+    assert reproduce(tmp_path / "a", *some, "--scale", "1e-9") == 0
+    assert "shortened to 2e-05 of the paper's (1 steps, not 50,000)" in capsys.readouterr().out
+    assert read_json(tmp_path / "a" / "sweep.json")["scale"] == 1 / 50_000
+    table = find_table("four-rooms")
+    (note, seeds) = length_notes(table, 1, 2.0)
+    assert seeds == "seeds of each condition: 1; the paper has 10."
+    assert note.startswith("training is lengthened to 2 of the paper's (100,000 steps, not")
+
+
+@needs_signals
+def test_a_closed_terminal_lets_runs_save(tmp_path) -> None:
+    out = tmp_path / "sweep"
+    command = [
+        sys.executable, "-m", "rollin", "reproduce", "four-rooms", "--cells",
+        "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1", "--out", str(out),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + 60
+    while not list(out.rglob("status.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert list(out.rglob("manifest.json"))
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_what_is_run_is_what_the_paper_has(tmp_path) -> None:
+    assert short(tmp_path, "--seeds", "1") == 0
+    plan = read_json(tmp_path / "sweep.json")
+    assert sorted(plan["runs"]) == [
+        "reward=hard,alpha=0.001,method=baseline,beta=0/seed=0",
+        "reward=hard,alpha=0.001,method=rollin,beta=0.75/seed=0",
+    ]
+    for place, spec_hash in plan["runs"].items():
+        assert read_json(tmp_path / place / "config.json")["spec_hash"] == spec_hash
+
+
+@pytest.mark.parametrize("name", ["reward-maps", "goal-path"])
+def test_a_figure_without_runs_is_drawn(name, tmp_path, capsys) -> None:
+    assert main(["reproduce", name, "--out", str(tmp_path / "p")]) == 0
+    with Image.open(tmp_path / "p" / f"{name}.png") as picture:
+        assert min(picture.size) > 300
+    assert (tmp_path / "p" / f"{name}.svg").read_text().startswith("<svg")
+    assert f"Picture: {tmp_path / 'p' / name}.png" in capsys.readouterr().out
+
+
+SPEED = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 100.0, "hopper": 100.0,
+         "humanoid": 50.0, "ant": 100.0}  # fmt: skip
+
+
+def test_the_list_has_every_table_with_runs_and_hours(rates_cache, capsys) -> None:
+    keep_rates(SPEED, 4)
+    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    # 36 cells × 8 seeds × 3,000,000 steps / 100 a second / 4 at a time = 600 hours
+    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "288", "600"]
+    # 28 × 10 × 50,000 / 5000 / 4 = 700 s
+    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
+    # 3 cells × 8 seeds × 1,000,000 steps: three robots at 100 a second and one at 50, 4 at a time
+    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "83.3"]
+    assert rows["reward-maps"].split()[-3:] == ["–", "–", "0"]
+    assert rows["paper-numbers"].split()[-3:] == ["–", "–", "–"]
+    assert main(["reproduce", "--list", "--jobs", "4", "--steps", "5000"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "0.42"]
+    assert main(["reproduce", "--list", "--jobs", "4", "--scale", "0.1", "--seeds", "2"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "72", "15.0"]
+
+
+def test_the_list_comes_without_hours_where_none_were_measured(
+    rates_cache, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr("rollin.cli.table_list.measure_side_by_side", None)  # not to be called
+    for damaged in (None, "{", '{"a": NaN}'):
+        if damaged is not None:
+            rates_cache.parent.mkdir(parents=True, exist_ok=True)
+            rates_cache.write_text(damaged)
+        assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+        said = capsys.readouterr().out
+        rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+        assert rows["four-rooms"].split()[-3:] == ["28", "280", "–"]
+        assert said.endswith("measuring: rollin reproduce --list --measure --jobs 4\n")
+        assert "steps a second" not in said
+    keep_rates({"four-rooms": 5000.0}, 4)
+    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
+    said = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
+    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "–"]
+    assert "measured: four-rooms 5,000; " in said
+    assert "--list --measure --jobs 4" in said
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_rates_are_measured_anew_told_as_they_come_and_kept(
+    writable, rates_cache, capsys, monkeypatch
+) -> None:
+    told: list[str] = []
+
+    def measure_side_by_side(specs, workers):
+        assert workers == 4
+        for task in specs:
+            yield task, SPEED[task]
+            told.append(capsys.readouterr().out)
+
+    monkeypatch.setattr("rollin.cli.table_list.measure_side_by_side", measure_side_by_side)
+    keep_rates(dict.fromkeys(SPEED, 1.0), 4)
+    if not writable:
+        rates_cache.unlink()
+        rates_cache.parent.rmdir()
+        rates_cache.parent.touch()  # a file where a directory is to be
+    assert main(["reproduce", "--list", "--measure", "--jobs", "4"]) == 0
+    said = capsys.readouterr().out
+    assert [text.split()[-2:] for text in told] == [[t, f"{SPEED[t]:,.0f}"] for t in SPEED]
+    assert re.search(r"^four-rooms +Tables 6, 7 .* 0\.19$", said, re.MULTILINE)
+    assert "rollin reproduce --list --measure" not in said
+    assert ("the rates are not kept" in said) == (not writable)
+    assert kept_rates(SPEED, 4) == (SPEED if writable else {})
+
+
+def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
+    code = (
+        "import sys; from rollin.cli import main; assert main(['reproduce', '--list']) == 0;"
+        "print([m for m in ('numba', 'scipy', 'matplotlib', 'mujoco', 'ray', 'jax') "
+        "if m in sys.modules])"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    {
+        "no table": ((), "Which table? rollin reproduce --list shows their names."),
+        "unknown": (("four-rom",), "Did you mean four-rooms?"),
+        "filter": (("four-rooms", "--cells", "rewad=hard"), "Did you mean reward?"),
+        "value": (("four-rooms", "--cells", "reward=hrad"), "Did you mean hard?"),
+        "both": (("four-rooms", "--scale", "0.1", "--steps", "9"), "give one of them"),
+        "scale": (
+            ("four-rooms", "--scale", "0"),
+            "--scale must be a finite number greater than 0, got 0.0.",
+        ),
+        "short": (("antmaze-vanilla", "--scale", "0.00001"), "too few to train on"),
+        "jobs": (("four-rooms", "--jobs", "0"), "--jobs must be at least 1, got 0."),
+        "retries": (("four-rooms", "--retries", "-1"), "--retries must be at least 0, got -1."),
+        "address": (("four-rooms", "--address", "auto"), "--address belongs to --backend ray."),
+        "storage": (("four-rooms", "--storage", "fetch"), "--storage belongs to --backend ray."),
+        "gpus": (("four-rooms", "--gpus", "-3"), "--gpus must be a finite number greater than 0"),
+        "listed": (("--list", "--scale", "nan"), "--scale must be a finite number"),
+        "huge": (
+            ("velocity-summary", "--cells", "beta=1e99999999"),
+            "beta is 0, 0.1 here, got",
+        ),
+        "measure": (("four-rooms", "--measure"), "--measure belongs to --list."),
+        "all": (("four-rooms", "--list"), "--list shows all tables: leave out the table"),
+        "picture": (("goal-path", "--jobs", "2"), "--jobs means nothing to goal-path"),
+        "occupied": (("four-rooms", "--out", "/"), "/ exists and is not a sweep"),
+    }.values(),
+)
+def test_bad_input_gets_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

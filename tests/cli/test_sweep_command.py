@@ -1,0 +1,299 @@
+"""`rollin sweep` and `Study.run`: a grid over one's own environment, gone on with, reported."""
+
+import csv
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rollin
+from rollin.cli import main
+from rollin.errors import RollinError
+from rollin.runs.files import read_json
+from rollin.runs.records import Reading
+from tests.here import HereExecutor
+from tests.killing import ROOT, needs_signals, same_run
+
+SMALL = [
+    "--steps", "300", "--warmup", "100", "--batch", "16", "--hidden", "8", "8", "--log-every",
+    "150", "--eval-episodes", "1", "--threshold", "-1",
+]  # fmt: skip
+OPTIONS = {
+    "steps": 300, "warmup": 100, "batch": 16, "hidden": (8, 8), "log_every": 150,
+    "eval_episodes": 1, "threshold": -1.0,
+}  # fmt: skip
+GRID = ["--grid", "beta=0,0.4"]
+
+
+def sweep(out: Path, *more: str, what: str = "tests.toys:Line") -> int:
+    return main(["sweep", what, "--out", str(out), "--jobs", "1", *more])
+
+
+def results(out: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_grid_is_run_compared_and_reported(tmp_path, capsys) -> None:
+    arguments = [*GRID, *SMALL, "--seeds", "2", "--against", "beta=0", "--name", "mine"]
+    assert sweep(tmp_path / "s", *arguments, "--readings", "kappa", "return_final@150") == 0
+    said = capsys.readouterr().out
+    assert said.count("finished ") == 4
+    assert "seeds of each condition: 2; the study has 10." in said
+    assert f"Report: {(tmp_path / 's' / 'report.html').resolve()}" in said
+    places = {str(path.parent.relative_to(tmp_path / "s")) for path in results(tmp_path / "s")}
+    assert places == {f"beta={beta}/seed={seed}" for beta in ("0", "0.4") for seed in (0, 1)}
+    described = read_json(tmp_path / "s" / "beta=0.4" / "seed=1" / "config.json")
+    assert described["labels"] == {"beta": "0.4"}
+    assert (described["family"], described["scale"]) == ("mine", 1.0)
+    assert described["config"]["algorithm"]["beta"] == 0.4
+    assert described["command"].startswith("rollin sweep tests.toys:Line --out")
+    kept = read_json(tmp_path / "s" / "sweep.json")
+    (entry,) = kept["studies"]
+    assert (entry["name"], entry["baseline"]) == ("mine", "beta=0")
+    assert entry["readings"] == [["kappa", None], ["return_final", 150]]
+    assert len(kept["runs"]) == 4
+    with (tmp_path / "s" / "runs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["condition"], row["seed"]) for row in rows} == {
+        (f"beta={beta}", seed) for beta in ("0", "0.4") for seed in ("0", "1")
+    }
+    page = (tmp_path / "s" / "report.html").read_text(encoding="utf-8")
+    assert "β = 0" in page
+    assert re.search(r"against|compared|baseline", page, re.IGNORECASE)
+
+
+@needs_signals
+@pytest.mark.usefixtures("jobs_here")
+def test_an_interrupted_sweep_goes_on_and_leaves_finished_runs_alone(tmp_path, capsys) -> None:
+    out = tmp_path / "s"
+    arguments = [*GRID, *SMALL, "--steps", "4000", "--seeds", "2"]
+    command = [sys.executable, "-m", "rollin", "sweep", "tests.toys:Line", "--out", str(out)]
+    process = subprocess.Popen(
+        [*command, "--jobs", "1", *arguments], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not results(out) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, text
+    first = results(out)
+    assert 0 < len(first) < 4
+    assert f"Stopped at {len(first)} of 4 runs. Go on with: rollin sweep tests.toys:Line" in text
+    assert not (out / "report.html").exists()
+    assert sweep(out, *arguments) == 0
+    assert len(results(out)) == 4
+    assert {path: results(out)[path] for path in first} == first
+    assert capsys.readouterr().out.count("finished ") == 4 - len(first)
+    assert (out / "report.html").exists()
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_larger_grid_adds_to_what_is_there(tmp_path, capsys) -> None:
+    assert sweep(tmp_path / "s", "--grid", "beta=0,0.4", *SMALL, "--seeds", "1") == 0
+    first = results(tmp_path / "s")
+    capsys.readouterr()
+    assert sweep(tmp_path / "s", "--grid", "beta=0.4,0.2", *SMALL, "--seeds", "1") == 0
+    assert capsys.readouterr().out.count("finished ") == 1
+    assert {path: results(tmp_path / "s")[path] for path in first} == first
+    (entry,) = read_json(tmp_path / "s" / "sweep.json")["studies"]
+    labels = [condition["labels"] for condition in entry["conditions"]]
+    assert labels == [{"beta": "0"}, {"beta": "0.4"}, {"beta": "0.2"}]
+
+
+STUDY_FILE = """
+task = "tests.toys:Line"
+seeds = 1
+baseline = "beta=0"
+[options]
+steps = 300
+warmup = 100
+batch = 16
+hidden = [8, 8]
+log_every = 150
+eval_episodes = 1
+threshold = -1
+[grid]
+beta = [0, 0.4]
+"""
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_file_a_module_the_command_and_python_do_the_same_runs(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "mine.toml").write_text(STUDY_FILE)
+    (tmp_path / "my_studies.py").write_text(
+        f"import rollin\nSTUDY = rollin.Study.grid('mine', 'tests.toys:Line', {OPTIONS!r}, "
+        "seeds=1, baseline='beta=0', beta=[0, 0.4])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert sweep(tmp_path / "line", *GRID, *SMALL, "--seeds", "1") == 0
+    assert sweep(tmp_path / "toml", what="mine.toml") == 0
+    assert sweep(tmp_path / "module", what="my_studies:STUDY") == 0
+    hashes = [
+        read_json(tmp_path / name / "sweep.json")["runs"] for name in ("line", "toml", "module")
+    ]
+    assert hashes[0] == hashes[1] == hashes[2]
+    for name in ("toml", "module"):
+        same_run(tmp_path / "line" / "beta=0.4" / "seed=0", tmp_path / name / "beta=0.4" / "seed=0")
+    assert read_json(tmp_path / "toml" / "sweep.json")["family"] == "mine"
+
+
+def test_a_study_runs_from_python_and_goes_on(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "rollin.sweeps.run.LocalExecutor", lambda jobs, command: HereExecutor(command)
+    )
+    study = rollin.Study.grid(
+        "mine", "tests.toys:Line", OPTIONS, beta=[0, 0.4], readings=["kappa", "return@150"]
+    )
+    records = study.run(tmp_path / "s", seeds=2, jobs=1)
+    assert [(r.labels["beta"], r.seed) for r in records] == [
+        ("0", 0), ("0.4", 0), ("0", 1), ("0.4", 1),
+    ]  # fmt: skip
+    for record in records:
+        assert record.finished
+        assert record.family == "mine"
+        assert record.key == study.conditions[record.labels["beta"] == "0.4"].key()
+        assert record.value(Reading("kappa")) is not None
+        assert record.value(Reading("return", 150)) is not None
+    before = results(tmp_path / "s")
+    again = study.run(tmp_path / "s", seeds=2, jobs=1)
+    assert results(tmp_path / "s") == before
+    assert [r.spec_hash for r in again] == [r.spec_hash for r in records]
+    half = study.run(tmp_path / "half", seeds=1, scale=0.5, jobs=1)
+    assert [r.steps for r in half] == [150, 150]
+    assert [r.scale for r in half] == [0.5, 0.5]
+
+
+def test_runs_that_fail_are_told_from_python(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "rollin.sweeps.run.LocalExecutor", lambda jobs, command: HereExecutor(command)
+    )
+    bad = {**OPTIONS, "env_options": ("breaks=nan", "after=3")}
+    study = rollin.Study.grid("mine", "tests.toys:Line", bad, beta=[0, 0.4])
+    with pytest.raises(
+        RollinError, match=r"^2 of 2 runs could not be done, the first being beta=0"
+    ):
+        study.run(tmp_path / "s", seeds=1, jobs=1, retries=0)
+    with pytest.raises(RollinError, match="backend must be one of local, ray, got 'moon'"):
+        study.run(tmp_path / "t", backend="moon")
+    with pytest.raises(RollinError, match="address belong to the backend ray"):
+        study.run(tmp_path / "t", address="auto")
+    with pytest.raises(RollinError, match="seeds must be at least 1, got 0"):
+        study.run(tmp_path / "t", seeds=0)
+    assert not (tmp_path / "t").exists()
+
+
+def test_plain_sac_is_swept_by_its_return(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(
+        "rollin.cli.study_runs.executor_of", lambda place, out, command: lambda: HereExecutor()
+    )
+    small = ["--steps", "200", "--warmup", "64", "--batch", "16", "--log-every", "100"]
+    more = ["--hidden", "8", "8", "--eval-episodes", "1", "--seeds", "1"]
+    assert sweep(tmp_path, "--grid", "tau=0.01,0.1", *small, *more, what="tests.toys:Walk-v0") == 0
+    said = capsys.readouterr().out
+    assert said.count("finished ") == 2
+    (entry,) = read_json(tmp_path / "sweep.json")["studies"]
+    assert entry["readings"] == [["return", None]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    {
+        "no grid": (["point-umaze"], "A sweep needs a grid of options: --grid beta=0,0.1, or a"),
+        "task": (["point-umase", *GRID], "Unknown task 'point-umase'"),
+        "near": (["point-umase", *GRID], "Did you mean point-umaze?"),
+        "option": (["point-umaze", "--grid", "bta=0,1"], "has no option bta. Did you mean beta?"),
+        "value": (["point-umaze", "--grid", "beta=0,2"], "beta must lie in [0, 1), got 2.0"),
+        "word": (["point-umaze", "--grid", "steps=many"], "steps must be a whole number"),
+        "other": (["point-umaze", *GRID, "--stps", "5"], "no option stps. Did you mean steps?"),
+        "twice": (["point-umaze", *GRID, "--beta", "0.3"], "in the grid and in the options"),
+        "grid twice": (["point-umaze", *GRID, *GRID], "--grid beta is given twice"),
+        "seed": (["point-umaze", "--grid", "seed=0,1"], "seed is the study's own"),
+        "alike": (["point-umaze", "--grid", "beta=0,0.0"], "are called beta=0"),
+        "against": (["point-umaze", *GRID, "--against", "beta=9"], "--against: beta is 0, 0.4"),
+        "label": (["point-umaze", *GRID, "--against", "bta=0"], "Did you mean beta?"),
+        "reading": (["point-umaze", *GRID, "--readings", "kappa@x"], "A reading must be a quan"),
+        "scale": (["point-umaze", *GRID, "--scale", "0"], "--scale must be a finite number"),
+        "short": (["point-umaze", *GRID, "--scale", "1e-9"], "too few to train on"),
+        "seeds": (["point-umaze", *GRID, "--seeds", "0"], "--seeds must be at least 1, got 0."),
+        "jobs": (["point-umaze", *GRID, "--jobs", "0"], "--jobs must be at least 1, got 0."),
+        "ray": (["point-umaze", *GRID, "--address", "auto"], "--address belongs to --backend ray"),
+        "name": (["point-umaze", *GRID, "--name", "a/b"], "A study's name must be a plain word"),
+        "module": (["nowhere:STUDY"], "nowhere:STUDY cannot be loaded"),
+        "absent": (["tests.toys:STUDY"], "tests.toys:STUDY cannot be loaded"),
+        "no file": (["nowhere.toml"], "nowhere.toml"),
+        "a study": (["own.toml", "--grid", "beta=0"], "has options of its own: leave out --grid"),
+        "options": (["own.toml", "--steps", "9"], "has options of its own: leave out --steps."),
+        "typo": (["typo.toml"], "unknown entry 'gird': expected"),
+        "own": (["point-umaze", *GRID, "--out", "full"], "full exists and is not a sweep"),
+    }.values(),
+)
+def test_bad_input_is_one_sentence_and_runs_nothing(
+    arguments, sentence, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(STUDY_FILE)
+    (tmp_path / "typo.toml").write_text(STUDY_FILE.replace("grid", "gird"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["sweep", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.startswith("rollin: ")
+    assert said.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_the_directory_of_another_study_or_length_is_refused(tmp_path, capsys) -> None:
+    assert sweep(tmp_path / "s", *GRID, *SMALL, "--seeds", "1", "--name", "mine") == 0
+    first = results(tmp_path / "s")
+    for more, sentence in (
+        (["--name", "yours"], "holds the sweep of another study (mine), not of yours"),
+        (["--name", "mine", "--scale", "0.9"], "holds runs at 1 of their full length, asked for"),
+    ):
+        capsys.readouterr()
+        assert sweep(tmp_path / "s", *GRID, *SMALL, "--seeds", "1", *more) == 2
+        said = capsys.readouterr().err
+        assert sentence in said
+        assert said.count("\n") == 1
+    assert results(tmp_path / "s") == first
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_a_run_with_other_options_in_a_condition_s_place_is_named_and_kept(
+    tmp_path, capsys
+) -> None:
+    """The same labels, but other options beside them: nothing is overwritten."""
+    assert sweep(tmp_path / "s", *GRID, *SMALL, "--seeds", "1") == 0
+    first = results(tmp_path / "s")
+    capsys.readouterr()
+    assert sweep(tmp_path / "s", *GRID, *SMALL, "--gamma", "0.5", "--seeds", "1") == 2
+    said = capsys.readouterr()
+    assert "passed over: 2" in said.err
+    assert "gamma 0.99 there, 0.5 asked for" in said.err
+    assert results(tmp_path / "s") == first
+
+
+def test_options_of_train_are_told_from_those_of_the_sweep() -> None:
+    from rollin.cli.sweep import split
+
+    ours, theirs = split(
+        ["point-umaze", "--grid", "beta=0,0.1", "--steps=2e4", "--relabel", "--no-reset-adam",
+         "--hidden", "8", "8", "--geometric", "--delta", "1/24", "--threshold", "-1", "--seeds",
+         "3", "--log-every", "5", "--jobs=2"]
+    )  # fmt: skip
+    assert ours == ["point-umaze", "--grid", "beta=0,0.1", "--seeds", "3", "--jobs=2"]
+    assert theirs == {
+        "steps": 20_000, "relabel": True, "reset_adam": False, "hidden": [8, 8],
+        "sampling": "geometric", "delta": 1 / 24, "threshold": -1, "log_every": 5,
+    }  # fmt: skip

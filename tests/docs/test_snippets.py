@@ -1,0 +1,45 @@
+"""The documentation's Python runs, its links lead somewhere, and the example does what it says."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHORTER = {"steps=15_000": "steps=600"}  # whether it runs does not depend on how long
+SNIPPETS = [
+    (page, number, code)
+    for page in PAGES
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "number", "code"), SNIPPETS, ids=[f"{p.stem}-{n}" for p, n, _ in SNIPPETS]
+)
+def test_python_in_the_docs_runs(page, number, code, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for long, short in SHORTER.items():
+        code = code.replace(long, short)
+    exec(compile(code, f"{page.name}[{number}]", "exec"), {"__name__": "__docs__"})
+    printed = capsys.readouterr().out
+    for line in code.splitlines():  # a comment behind print() is what it prints
+        if line.lstrip().startswith("print(") and "  # " in line:
+            assert line.partition("  # ")[2] in printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_in_the_docs_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_example_shows_rollin_ahead_of_the_baseline(capsys) -> None:
+    runpy.run_path(str(ROOT / "examples" / "own_mdp.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    reached = {line.split()[0]: int(line.split()[3]) for line in lines[:2]}
+    assert reached["ROLLIN"] > reached["baseline"]
+    assert lines[2] == "theory    55 of 55 bounds hold"

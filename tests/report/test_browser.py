@@ -1,0 +1,274 @@
+"""The page in a real browser: it sorts, hides lines, fits a phone and asks nobody for anything."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollin.analysis.collect import collect
+from rollin.paper.tables import find_table
+from rollin.report.page import make_report
+from rollin.runs.engines.sac_options import SACRunConfig
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.records import Reading
+from rollin.runs.spec import RunSpec
+from rollin.sweeps.published import published
+from rollin.sweeps.study import Condition, Study
+from tests.made_runs import STUDIES, deep_run, sac_run, tabular_run
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine"),
+    pytest.mark.xdist_group("browser"),  # which is started once
+]
+
+
+def some_gamma(gamma: float, mean: str | None) -> Condition:
+    known = {} if mean is None else {Reading("kappa"): published(f"{mean} ± 0.010")}
+    return Condition({"gamma": f"{gamma:g}"}, "four-rooms", {"gamma": gamma, "steps": 1000}, known)
+
+
+MIXED = Study(
+    "mixed",
+    (some_gamma(0.8, None), some_gamma(0.75, "0.300"), some_gamma(0.9, "0.200"),
+     some_gamma(0.7, None)),
+    title="Some of it is published",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory) -> Path:
+    """Four rooms, two robots and an ant's maze, all made up."""
+    out = tmp_path_factory.mktemp("page")
+    for i, one in enumerate(find_table("four-rooms").conditions):
+        for seed in range(3):
+            place = out / "rooms" / one.name / str(seed)
+            tabular_run(place, one.spec(seed), (i * 5 + seed * 3) % 17, i / 7)
+    for i, one in enumerate(find_table("velocity-summary").conditions[:6]):
+        deep_run(out / "robots" / one.name, one.spec(0, 0.01), [] if i % 3 == 0 else [500 * i])
+    for one in MIXED.conditions:
+        tabular_run(out / "mixed" / one.name, one.spec(0), int(10 * one.options["gamma"]))
+    config = TabularConfig(gamma=0.6, steps=1000)
+    tabular_run(out / "mine", RunSpec("four-rooms", config), 5)
+    sac_run(out / "sac", RunSpec("Hopper-v5", SACRunConfig(steps=20_000)), 12.5)
+    studies = [*STUDIES, MIXED]
+    make_report(collect([out], studies), out / "report.html", studies)
+    return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser, page_file, request) -> Iterator[Any]:
+    """The page, open; whatever it complains of or asks for is a failure."""
+    complaints: list[str] = []
+    context = browser.new_context(**getattr(request, "param", {}))
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("requestfailed", lambda asked: complaints.append(f"failed: {asked.url}"))
+    page.on("request", lambda asked: complaints.append(f"asked for {asked.url}"))
+    page.goto(page_file.as_uri())
+    assert complaints == [f"asked for {page_file.as_uri()}"]
+    yield page
+    assert len(complaints) == 1
+    context.close()
+
+
+def column(table: Any, name: str) -> tuple[Any, list[str]]:
+    """A heading, and what stands below it."""
+    headings = table.locator("thead th").all_inner_texts()
+    at = [text.strip("↕↑↓ \n") for text in headings].index(name)
+    return table.locator("thead th").nth(at), table.locator(
+        f"tbody tr > :nth-child({at + 1})"
+    ).all_inner_texts()
+
+
+def number(text: str) -> float:
+    return float(text.split(" ")[0].replace("−", "-"))
+
+
+def test_tables_sort_by_click_and_by_key(opened) -> None:
+    table = opened.locator("table.sortable").first
+    heading, before = column(table, "ours")
+    assert heading.get_attribute("aria-sort") == "none"
+    heading.get_by_role("button").click()
+    _, rising = column(table, "ours")
+    assert [number(t) for t in rising] == sorted(map(number, before))
+    assert rising != before
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").focus()
+    opened.keyboard.press("Enter")
+    _, falling = column(table, "ours")
+    assert [number(t) for t in falling] == sorted(map(number, before), reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+    other, _ = column(table, "difference")
+    other.get_by_role("button").focus()
+    opened.keyboard.press("Space")
+    _, differences = column(table, "difference")
+    assert [number(t) for t in differences] == sorted(map(number, differences))
+    assert heading.get_attribute("aria-sort") == "none"
+    method, _ = column(table, "method")
+    method.get_by_role("button").click()
+    methods = list(dict.fromkeys(column(table, "method")[1]))
+    betas = [f"ROLLIN β = {beta}" for beta in ("0.1", "0.2", "0.3", "0.5", "0.75", "0.9")]
+    assert methods == ["baseline", *betas]
+
+
+def test_what_is_empty_comes_last_whichever_way_a_table_is_sorted(opened) -> None:
+    """Of some conditions nothing was published. Words sort as the study has them."""
+    block = opened.locator("section", has=opened.locator("#table-mixed"))
+    table = block.locator("table.sortable")
+    heading, before = column(table, "published")
+    assert 0 < before.count("–") < len(before)
+    for reverse in (False, True):
+        heading.get_by_role("button").click()
+        _, found = column(table, "published")
+        known = [text for text in found if text != "–"]
+        assert found[len(known) :] == ["–"] * before.count("–")
+        assert [number(t) for t in known] == sorted(map(number, known), reverse=reverse)
+    heading, _ = column(table, "condition")
+    heading.get_by_role("button").click()
+    _, names = column(table, "condition")
+    assert names == [f"gamma = {gamma}" for gamma in ("0.8", "0.75", "0.9", "0.7")]
+    readings = opened.locator("table.sortable").nth(1)
+    heading, before = column(readings, "quantity")
+    heading.get_by_role("button").click()
+    _, quantities = column(readings, "quantity")
+    assert list(dict.fromkeys(quantities)) == list(dict.fromkeys(before))
+    assert "κ at 5k steps" in quantities[0]
+
+
+def test_headings_are_large_enough_to_hit(opened) -> None:
+    for button in opened.locator("th button").all():
+        assert button.bounding_box()["height"] >= 24
+
+
+def test_a_key_that_is_off_stays_legible(opened) -> None:
+    key = opened.locator(".key").first
+    key.click()
+    assert key.evaluate("e => getComputedStyle(e).opacity") == "1"
+    assert "line-through" in key.evaluate("e => getComputedStyle(e).textDecoration")
+
+
+def shown(block: Any, label: str) -> list[int]:
+    """How many parts of a line each panel shows."""
+    return block.locator("figure").evaluate_all(
+        """(figures, label) => figures.map((figure) =>
+            [...figure.querySelectorAll("svg [data-line]")]
+                .filter((part) => part.dataset.line === label)
+                .filter((part) => getComputedStyle(part).display !== "none").length)""",
+        label,
+    )
+
+
+def test_a_key_of_the_legend_hides_its_line_in_every_panel(opened) -> None:
+    block = opened.locator("[data-curves]").first
+    before, others = shown(block, "baseline"), shown(block, "ROLLIN β = 0.1")
+    assert len(before) == 8  # two quantities in four settings
+    assert all(before)
+    key = block.get_by_role("button", name="baseline")
+    assert key.get_attribute("aria-pressed") == "true"
+    key.click()
+    assert key.get_attribute("aria-pressed") == "false"
+    assert not any(shown(block, "baseline"))
+    assert shown(block, "ROLLIN β = 0.1") == others
+    # another table's curves are not touched
+    assert all(shown(opened.locator("[data-curves]").nth(1), "baseline"))
+    opened.keyboard.press("Space")
+    assert shown(block, "baseline") == before
+
+
+def test_everything_can_be_reached_by_keyboard(opened) -> None:
+    opened.keyboard.press("Tab")
+    assert opened.evaluate("document.activeElement.textContent") == "Skip to the results"
+    box = opened.locator(".skip").bounding_box()
+    assert box["x"] >= 0
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("document.activeElement.id") == "main"
+    wanted = opened.locator("main button, main .scroll").count()
+    reached = set()
+    for _ in range(3 * wanted):
+        opened.keyboard.press("Tab")
+        reached.add(
+            opened.evaluate(
+                """[...document.querySelectorAll("main button, main .scroll")]
+                    .indexOf(document.activeElement)"""
+            )
+        )
+        if len(reached - {-1}) == wanted:
+            break
+    hidden = opened.locator("details:not([open]) .scroll").count()
+    assert len(reached - {-1}) == wanted - hidden
+    outline = opened.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+@pytest.mark.parametrize(
+    "opened", [{"viewport": {"width": 390, "height": 844}, "has_touch": True}], indirect=True
+)
+def test_a_phone_scrolls_tables_not_the_page(opened) -> None:
+    wide = opened.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    card = opened.locator(".scroll", has=opened.locator("table.sortable")).first
+    assert card.evaluate("e => e.scrollWidth > e.clientWidth")
+    first = card.locator("tbody th").first
+    before = first.bounding_box()["x"]
+    card.evaluate("e => { e.scrollLeft = 200; }")
+    assert first.bounding_box()["x"] == before  # it sticks
+    tall = opened.locator(".tall").first
+    assert tall.evaluate("e => e.scrollHeight <= e.clientHeight + 1")  # no trap for a thumb
+    for svg in opened.locator(".panel svg").all():
+        box = svg.bounding_box()
+        assert box["x"] + box["width"] <= 390
+
+
+def luminance(page: Any, selector: str, name: str) -> float:
+    """From 0 for black to 255."""
+    text = page.locator(selector).first.evaluate(
+        "(e, name) => getComputedStyle(e).getPropertyValue(name)", name
+    )
+    red, green, blue = (float(part) for part in text[text.index("(") + 1 : -1].split(",")[:3])
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+@pytest.mark.parametrize(
+    ("opened", "dark"),
+    [({"color_scheme": "light"}, False), ({"color_scheme": "dark"}, True)],
+    indirect=["opened"],
+)
+def test_dark_rooms_get_a_dark_page_with_legible_plots(opened, dark) -> None:
+    page, ink = luminance(opened, "body", "background-color"), luminance(opened, "body", "color")
+    label = luminance(opened, ".panel svg text", "fill")
+    assert (page < 60) == dark
+    assert (ink > 150) == dark
+    assert (label > 150) == dark
+    plate = luminance(opened, ".plate", "background-color")
+    assert plate == 255  # maps stay on white
+
+
+@pytest.mark.parametrize(
+    "opened", [{"viewport": {"width": 718, "height": 1000}, "color_scheme": "dark"}], indirect=True
+)
+def test_print_shows_whole_tables_in_black_on_white(opened) -> None:
+    opened.emulate_media(media="print")  # 718 px: A4 without its margins
+    card = opened.locator(".tall").first
+    assert card.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
+    assert card.evaluate("e => e.getBoundingClientRect().top + e.scrollHeight > 1000")
+    assert not opened.locator("nav").is_visible()
+    for table in opened.locator("table:visible").all():
+        box = table.bounding_box()
+        assert box["x"] + box["width"] <= 718
+    assert luminance(opened, "body", "background-color") == 255
+    assert luminance(opened, "body", "color") == 0
+    assert luminance(opened, ".panel svg text", "fill") < 100
+    assert opened.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"

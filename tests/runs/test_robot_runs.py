@@ -1,0 +1,418 @@
+"""Runs of the paper's robots: presets, windows, pictures and video."""
+
+import math
+import os
+import subprocess
+import sys
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image, ImageSequence
+
+from rollin import Contextual, Policy, RollinError, check_env
+from rollin.cli import main
+from rollin.cli.train import parse_options
+from rollin.curriculum.progress import Advance, Progress
+from rollin.envs import context_env, offscreen
+from rollin.envs.context_env import ContextEnv
+from rollin.envs.registry import make_contextual
+from rollin.envs.velocity import Velocity
+from rollin.runs import driver, windows
+from rollin.runs.curricula import curriculum_of
+from rollin.runs.engines import spec_from
+from rollin.runs.engines.rollin_run import COLUMNS, EPISODE_COLUMNS
+from rollin.runs.execute import run
+from rollin.runs.files import read_json
+from rollin.runs.rows import read_metrics
+from rollin.runs.spec import RunSpec
+from rollin.runs.windows import figures_at, milestones
+from tests.killing import stop_at
+from tests.runs.test_rollin_runs import line
+from tests.toys import Line
+
+ROOT = Path(__file__).parents[2]
+ROBOTS = ("antmaze-umaze", "walker", "hopper", "humanoid", "ant")
+SMALL = ("--hidden", "8", "8", "--batch", "16", "--warmup", "100", "--eval-episodes", "1")
+
+
+# ------------------------------------------------------------------ presets
+
+
+@pytest.mark.parametrize("task", ROBOTS)
+def test_presets_are_the_papers_tables(task):
+    config = parse_options([task]).config
+    assert config.steps == (3_000_000 if task == "antmaze-umaze" else 1_000_000)
+    sac, algorithm = config.sac, config.algorithm
+    assert (sac.hidden, sac.batch, sac.gamma, sac.tau) == ((256, 256), 256, 0.99, 0.005)
+    assert (sac.learning_rate, sac.initial_temperature) == (3e-4, 1.0)
+    assert (algorithm.warmup, algorithm.beta, algorithm.p) == (10_000, 0.1, 1e-5)
+    assert config.last == 50_000
+    env = make_contextual(task)
+    walked = curriculum_of(env, config)
+    assert walked.episodes == 10
+    assert (23 if task == "antmaze-umaze" else 9) == walked.K
+    assert env.observation_size + env.context_size == {
+        "antmaze-umaze": 31, "walker": 18, "hopper": 12, "humanoid": 349, "ant": 28
+    }[task]  # fmt: skip
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["antmaze-umaze", "hopper", "point-umaze"])
+def test_a_run_of_an_older_version_is_read_as_what_it_was(task):
+    """Its config.json has none of the later options, and its curriculum was another."""
+    spec = parse_options([task])
+    described = RunSpec(task, spec.config).to_json()["config"]
+    for name in ("kappa", "threshold_at", "literal"):
+        del described[name]
+    del described["sac"]["head_gain"], described["algorithm"]["exp_fill"]
+    older = spec_from("rollin", task, described).config
+    assert older.sac.head_gain == math.sqrt(2)
+    assert older.algorithm.exp_fill == older.sac.batch
+    listed = {**described, "contexts": "[[1, 1], [2, 2]]", "threshold": 3.0}
+    assert spec_from("rollin", task, listed).config.start is None
+    uneven = {**described, "delta": 0.3}
+    assert spec_from("rollin", task, uneven).config.kappa == "position"
+    env = make_contextual(task)
+    walked, now = curriculum_of(env, older), curriculum_of(env, spec.config)
+    if task == "point-umaze":  # whose runs keep their bits
+        assert older == spec.config
+    else:
+        assert env.printed is not None
+        assert walked.kappas == env.printed.kappas
+        assert [walked.threshold(k) for k in range(walked.K + 1)] == [
+            env.printed.threshold(k) for k in range(walked.K + 1)
+        ]
+        assert walked.kappas != now.kappas
+    env.close()
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_figures_are_those_worked_out_by_hand():
+    progress = Progress(2, 2, [Advance(40, 1, ""), Advance(70, 2, "")], kappas=(0.1, 0.5, 1.0))
+    episodes = {
+        "step": [30, 40, 60, 70, 95],
+        "length": [30, 10, 20, 10, 25],
+        "return": [1.0, 2.0, 3.0, 5.0, 8.0],
+        "speed": [0.0, 1.0, 2.0, 5.0, 9.0],
+    }
+    found = figures_at(80, progress, episodes, ["speed"], last=50)
+    assert found == {
+        "kappa": 1.0,
+        "kappa_mean_last": pytest.approx((10 * 0.1 + 30 * 0.5 + 10 * 1.0) / 50),
+        "return_mean_last": pytest.approx((2 + 3 + 5) / 3),
+        "speed_mean_last": pytest.approx((10 * 1 + 20 * 2 + 10 * 5) / 40),
+    }
+    assert figures_at(69, progress, episodes, [], last=50)["kappa"] == 0.5
+    assert figures_at(39, progress, episodes, [], last=5)["kappa"] == 0.1
+    nothing = figures_at(20, progress, episodes, ["speed"], last=50)
+    assert (nothing["return_mean_last"], nothing["speed_mean_last"]) == (None, None)
+
+
+def test_milestones_stand_at_every_half_million_steps():
+    progress = Progress(1, 1, [Advance(600_000, 1, "")])
+    episodes = {"step": [490_000, 1_200_000], "length": [490_000, 710_000], "return": [2.0, 4.0]}
+    found = milestones(1_400_000, progress, episodes, [], last=50_000)
+    assert list(found) == ["500000", "1000000"]
+    assert [at["kappa"] for at in found.values()] == [0.0, 1.0]
+    assert found["500000"]["return_mean_last"] == 2.0
+
+
+def test_a_run_keeps_the_means_of_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr(windows, "EVERY", 300)
+    spec = line(900, last=200)
+    run(spec, tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    episodes = {n: np.array(c) for n, c in read_metrics(tmp_path / "a" / "episodes.csv").items()}
+    assert list(result["milestones"]) == ["300", "600", "900"]
+    last = result["milestones"]["900"]
+    assert {name: result[name] for name in last} == last
+    inside = episodes["step"] > 700
+    weights = episodes["length"][inside]
+    for name in ("place", "push"):
+        mean = np.average(episodes[name][inside], weights=weights)
+        assert result[f"{name}_mean_last"] == pytest.approx(mean)
+        between = (episodes["step"] > 150) & (episodes["step"] <= 300)
+        row = metrics["step"].index(300)
+        mean = np.average(episodes[name][between], weights=episodes["length"][between])
+        assert metrics[f"train_{name}"][row] == pytest.approx(mean)
+    assert 0 < np.abs(episodes["push"]).max() <= 2
+
+
+def test_measures_of_one_step_episodes_are_the_steps_own(tmp_path):
+    spec = line(200, log_every=200, env_options=("length=1",))
+    run(spec, tmp_path / "a")
+    episodes = read_metrics(tmp_path / "a" / "episodes.csv")
+    rewards = [max(0.0, 1 - abs(x)) if abs(x) <= 0.5 else 0.0 for x in episodes["place"]]
+    first = [i for i, k in enumerate(episodes["k"]) if k == 0]  # under the goal 0
+    assert np.allclose(np.array(episodes["return"])[first], np.array(rewards)[first])
+
+
+def test_a_measure_that_is_not_there_is_told_before_anything_is_written(tmp_path):
+    with pytest.raises(RollinError, match="must give the numbers place, push in the info"):
+        run(line(env_options=("breaks=unmeasured",)), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(RollinError, match="must give the numbers place, push in the info"):
+        check_env(Line(breaks="unmeasured"))
+
+
+def test_a_run_does_not_go_on_with_other_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)
+    stop_at(line(600), tmp_path / "a", 200)
+    for other in (("push",), ("push", "place")):
+        monkeypatch.setattr(Line, "measures", other)
+        with pytest.raises(RollinError, match="is no longer the task that"):
+            run(line(600), tmp_path / "a")
+
+
+def test_the_names_of_measures_are_not_those_of_columns():
+    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_env.RESERVED)
+    assert {name.removeprefix("train_") for name in COLUMNS if name.startswith("train_")} <= set(
+        context_env.RESERVED
+    )
+
+
+class Painter(gymnasium.Env):
+    """A plain env that has a `draw` and a `measures` of its own, with other meanings."""
+
+    def __init__(self) -> None:
+        self.observation_space = self.action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, True, {"power": 2.0}
+
+    def draw(self):
+        raise AssertionError
+
+    def measures(self):
+        raise AssertionError
+
+
+def test_attributes_of_a_wrapped_env_are_not_taken_for_ours():
+    box = gymnasium.spaces.Box(-1, 1, (1,), np.float64)
+
+    def reward(outcome, context):
+        return outcome[..., 0] - context[..., 0]
+
+    env = ContextEnv(gymnasium.wrappers.TimeLimit(Contextual(Painter(), box, reward), 5))
+    assert env.measures == ()
+    axes: Any = Figure().subplots()
+    env.draw(axes, np.zeros(1), [np.array([[0.0], [3.0]])])
+    assert [list(drawn.get_ydata()) for drawn in axes.lines] == [[0.0, 3.0]]
+    measured = ContextEnv(Contextual(Painter(), box, reward, measures=("power",)))
+    measured.reset(np.zeros(1))
+    assert measured.step(np.zeros(1, np.float32)).measured == (2.0,)
+
+
+def test_a_wrapper_outside_may_name_measures():
+    class Doubled(gymnasium.Wrapper):
+        measures = ("double",)
+
+        def step(self, action: Any) -> Any:
+            *rest, info = self.env.step(action)
+            return *rest, {**info, "double": 2 * info["place"]}
+
+    env = ContextEnv(Doubled(Line()))
+    env.reset(np.zeros(1))
+    seen = env.step(np.zeros(1, np.float32))
+    assert seen.measured == (pytest.approx(2 * seen.outcome[0]),)
+
+
+# ------------------------------------------------------------------ as a user runs it
+
+
+@pytest.mark.parametrize("task", ROBOTS)
+def test_every_robot_trains_evaluates_and_is_drawn(task, tmp_path):
+    out = tmp_path / "a"
+    extra = ["--delta", "1/24", "--geometric"] if task == "antmaze-umaze" else []
+    short = ["--steps", "300", "--log-every", "150", "--horizon", "60"]
+    assert main(["train", task, *extra, "--beta", "0.1", *short, *SMALL, "--out", str(out)]) == 0
+    result = read_json(out / "result.json")
+    assert result["env_steps"] == 300
+    assert ("x_velocity_mean_last" in result) == (task != "antmaze-umaze")
+    picture = tmp_path / "p.png"
+    command = ["evaluate", str(out), "--episodes", "2", "--contexts", "current"]
+    assert main([*command, "--picture", str(picture), "--json", str(tmp_path / "t.json")]) == 0
+    with Image.open(picture) as image:
+        assert min(image.size) > 200
+    (row,) = read_json(tmp_path / "t.json")["contexts"]
+    assert ("x_velocity_mean" in row) == (task != "antmaze-umaze")
+
+
+def test_evaluations_are_of_other_episodes_and_measured_over_steps(tmp_path):
+    run(line(300), tmp_path / "a")
+    command = ["evaluate", str(tmp_path / "a"), "--episodes", "4"]
+    assert main([*command, "--seed", "5", "--json", str(tmp_path / "t.json")]) == 0
+    row = read_json(tmp_path / "t.json")["contexts"][0]
+    env, policy = make_contextual("tests.toys:Line"), Policy.load(tmp_path / "a")
+    goal = np.array([0.0])
+    returns, pushes = [], []
+    for seed in range(5, 9):
+        seen, _ = env.reset(goal, seed)
+        total, done = 0.0, False
+        while not done:
+            step = env.step(policy.squashed(seen, goal))
+            seen, total = step.observation, total + step.reward
+            pushes.append(step.measured[1])
+            done = step.truncated
+        returns.append(total)
+    assert row["returns"] == pytest.approx(returns)
+    assert len(set(row["returns"])) == 4
+    assert row["push_mean"] == pytest.approx(np.mean(pushes))
+
+
+def test_the_picture_of_a_velocity_shows_the_band_and_the_velocity():
+    env = make_contextual("hopper")
+    axes: Any = Figure().subplots()
+    velocities = np.linspace(0, 2, 101)
+    outcomes = np.stack([np.concatenate([[0], velocities]), np.zeros(102)], axis=1)
+    env.draw(axes, np.array([0.5]), [outcomes])
+    (band,) = axes.patches
+    assert band.get_bbox().y0 == pytest.approx(1.5)
+    assert band.get_bbox().y1 == pytest.approx(1.8)
+    raw, mean = axes.lines
+    assert np.array_equal(raw.get_xdata(), np.arange(1, 102))
+    assert np.array_equal(raw.get_ydata(), velocities)
+    steps, smooth = mean.get_data()
+    assert np.allclose(smooth, np.interp(steps, np.arange(1, 102), velocities))
+    assert axes.get_xlim() == (0, 101)
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["antmaze-umaze", "point-umaze"])
+def test_the_picture_of_the_maze_shows_walls_path_goal_and_places(task):
+    env = make_contextual(task)
+    axes: Any = Figure().subplots()
+    visited = np.array([[0.0, 0.0], [1.0, 0.5], [7.0, 8.0]])
+    env.draw(axes, np.array([8.0, 3.0]), [visited])
+    floor, block, places = axes.collections
+    assert np.array_equal(floor.get_datalim(axes.transData).extents, [-2, -2, 10, 10])
+    assert np.array_equal(block.get_datalim(axes.transData).extents, [-2, 2, 6, 6])
+    assert np.array_equal(places.get_offsets(), visited)
+    path, goal = axes.lines
+    assert np.array_equal(np.transpose(path.get_data()), [[0, 0], [8, 0], [8, 8], [0, 8]])
+    apart = np.transpose(goal.get_data()) - [8.0, 3.0]
+    assert np.allclose(np.linalg.norm(apart, axis=1), 0.5)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("breaks", "told"), [("raises", "KeyError: 'x'"), ("words", "The picture cannot be drawn")]
+)
+def test_a_drawing_that_fails_leaves_table_and_json(breaks, told, tmp_path, capsys, monkeypatch):
+    def draw(self, axes, context, outcomes):
+        if breaks == "raises":
+            raise KeyError("x")
+        axes.set_xlabel("$x_{$")
+
+    monkeypatch.setattr(Line, "draw", draw)
+    run(line(200), tmp_path / "a")
+    out = ["--picture", str(tmp_path / "p.png"), "--json", str(tmp_path / "t.json")]
+    assert main(["evaluate", str(tmp_path / "a"), *out]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert "threshold" in said.out
+    assert (tmp_path / "t.json").exists()
+    assert not (tmp_path / "p.png").exists()
+
+
+DRAWS = any(map(find_library, ("EGL", "OSMesa")))
+
+
+@pytest.mark.skipif(not DRAWS, reason="neither EGL nor OSMesa is installed")
+@pytest.mark.parametrize(("task", "pictures"), [("hopper", 2), ("antmaze-umaze", 6)])
+def test_a_video_without_a_display(task, pictures, tmp_path):
+    """Of five steps and the reset; hopper's 125 pictures a second are too many for a GIF."""
+    short = ["--steps", "120", "--horizon", "5", "--log-every", "120"]
+    assert main(["train", task, *short, *SMALL, "--out", str(tmp_path / "a")]) == 0
+    environment = {n: v for n, v in os.environ.items() if n not in ("DISPLAY", "MUJOCO_GL")}
+    film = tmp_path / "film.gif"
+    command = [sys.executable, "-m", "rollin", "evaluate", tmp_path / "a", "--video", film]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert found.returncode == 0, found.stderr
+    assert found.stderr == ""
+    assert "6 frames" in found.stdout  # of the current context alone
+    with Image.open(film) as image:
+        shown = [frame.convert("L").tobytes() for frame in ImageSequence.Iterator(image)]
+    assert len(shown) == pictures
+    assert all(len(set(picture)) > 10 for picture in shown)
+
+
+SEEN = """
+import numpy as np, sys
+from rollin.envs.velocity import Velocity
+env = Velocity(sys.argv[1], render_mode="rgb_array")
+env.reset(seed=0)
+before = env.render().astype(float)
+position = env.robot.data.qpos.copy()
+position[0] += 12.0  # a whole number of the floor's tiles
+env.robot.set_state(position, env.robot.data.qvel.copy())
+print(np.abs(env.render() - before).mean())
+"""
+
+
+@pytest.mark.skipif(not DRAWS, reason="neither EGL nor OSMesa is installed")
+@pytest.mark.parametrize("robot", ["walker", "hopper", "humanoid", "ant"])
+def test_the_camera_runs_with_the_robot(robot):
+    environment = {**os.environ, "MUJOCO_GL": "egl" if find_library("EGL") else "osmesa"}
+    command = [sys.executable, "-c", SEEN, robot]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    # of 255; out of sight the robots change it by 1.5, 3, 2 and 13
+    assert float(found.stdout) < (8 if robot == "ant" else 1)
+
+
+def test_what_is_missing_for_a_video_is_told_after_the_table(tmp_path, monkeypatch, capsys):
+    short = ["--steps", "120", "--horizon", "5", "--log-every", "120"]
+    assert main(["train", "hopper", *short, *SMALL, "--out", str(tmp_path / "a")]) == 0
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setattr(offscreen, "can_draw", lambda name: False)
+
+    def render(self):
+        raise RuntimeError("no window")
+
+    monkeypatch.setattr(Velocity, "render", render)
+    capsys.readouterr()
+    out = ["--video", str(tmp_path / "v.gif"), "--json", str(tmp_path / "t.json")]
+    assert main(["evaluate", str(tmp_path / "a"), *out]) == 2
+    said = capsys.readouterr()
+    assert "no window. MuJoCo can draw here neither by EGL nor by OSMesa" in said.err
+    assert "apt install libegl1 libgl1-mesa-dri, or apt install libosmesa6." in said.err
+    assert said.err.count("\n") == 1
+    assert "threshold" in said.out
+    assert (tmp_path / "t.json").exists()
+    assert not (tmp_path / "v.gif").exists()
+
+
+def test_renderers_are_tried_in_order(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    for works, chosen in (({"egl", "osmesa"}, "egl"), ({"osmesa"}, "osmesa")):
+        monkeypatch.setattr(offscreen, "can_draw", works.__contains__)
+        assert offscreen.choose_renderer() == ""
+        assert os.environ.pop("MUJOCO_GL") == chosen
+    monkeypatch.setenv("MUJOCO_GL", "")
+    assert offscreen.choose_renderer() == ""
+    assert os.environ["MUJOCO_GL"] == "osmesa"
+    monkeypatch.setenv("MUJOCO_GL", "mine")
+    assert offscreen.choose_renderer() == ""
+    assert os.environ["MUJOCO_GL"] == "mine"
+
+
+def test_a_renderer_that_is_not_there_or_hangs_cannot_draw(monkeypatch):
+    assert not offscreen.can_draw("none")
+    monkeypatch.setattr(offscreen, "PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(offscreen, "SECONDS", 0.2)
+    assert not offscreen.can_draw("egl")

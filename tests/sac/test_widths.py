@@ -1,0 +1,69 @@
+"""The learner with every width of vectors that this CPU can run, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollin.sac.lanes import TILINGS, VARIABLE, host_features, widest
+from tests.sac.test_sac import SHAPES, make, random_batch
+
+ROOT = Path(__file__).parents[2]
+WIDTHS = [width for width in TILINGS if width <= widest(host_features())]
+LEARNER = ["tests/sac/test_products.py", "tests/sac/test_vector.py", "tests/sac/test_sac.py"]
+# what does not touch the compiled learner, or holds for any width by its kind
+OTHERS = "jax] or seeds or hyperparameters or without_jax or orthogonal or finite or fifty"
+
+BITS = """
+import sys
+from rollin.sac import lanes
+from tests.sac.test_widths import states
+assert lanes.LANES == int(sys.argv[1])
+sys.stdout.buffer.write(states())
+"""
+
+
+def states() -> bytes:
+    """What some learners have learned."""
+    found = b""
+    more: Any = (28, 20, (100, 30), 37)
+    for shape in (*SHAPES[1:], more):
+        learner = make("cpu", *shape)
+        for step in range(3):
+            learner.update(random_batch(learner, step))
+        found += b"".join(learner.get_state()[name].tobytes() for name in ("theta", "m", "v"))
+    return found
+
+
+def run(width: int, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: str(width), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_learner_s_tests_pass_with_vectors_of_any_width_and_give_the_same_bits(width):
+    done = run(width, "-c", BITS, str(width))
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == states()
+    if width == WIDTHS[0]:  # the tests themselves have run with these
+        return
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", f"not ({OTHERS})"]
+    done = run(width, "-m", "pytest", *options, *LEARNER)
+    assert done.returncode == 0, done.stdout.decode()[-4000:]
+    assert done.stdout.count(b".") > 60
+
+
+def test_a_width_that_cannot_be_run_is_one_sentence():
+    done = run(32, "-m", "rollin", "train", "point-umaze", "--steps", "10")
+    assert done.returncode == 2
+    text = done.stderr.decode() + done.stdout.decode()
+    assert "ROLLIN_LANES must be" in text
+    assert "Traceback" not in text

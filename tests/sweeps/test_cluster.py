@@ -1,0 +1,264 @@
+"""Runs on a real Ray cluster of several nodes on this machine, one of which is killed."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rollin.errors import RollinError
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.files import read_json
+from rollin.runs.options import configured
+from rollin.runs.spec import RunSpec
+from rollin.sweeps.cluster import RayExecutor, _lost, connect
+from rollin.sweeps.cluster_worker import SCRATCH, _tidy_scratch
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import run_jobs
+from tests.killing import same_run
+
+os.environ["RAY_AUTH_MODE"] = "disabled"  # of the clusters here, before Ray is imported
+ray = pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.xdist_group("ray"),
+]
+
+
+@pytest.fixture(scope="module")
+def whole_cluster():
+    """A head without cores, for all tests: it takes seconds to start."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")
+        made = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        try:
+            ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
+
+
+@pytest.fixture
+def cluster(whole_cluster, monkeypatch):
+    """The head and two nodes of one core each; runs save as often as they can."""
+    monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")
+    while len(whole_cluster.worker_nodes) < 2:  # a test may have lost one
+        whole_cluster.add_node(num_cpus=1)
+    whole_cluster.wait_for_nodes()
+    return whole_cluster
+
+
+def maze(steps: int, seed: int) -> RunSpec:
+    """A small run in the point's maze, which saves at the end of every episode."""
+    options = {"warmup": 100, "log_every": 500, "eval_episodes": 1, "hidden": (16, 16)}
+    more = {"batch": 16, "horizon": 50, "beta": 0.4, "keep_replay": True}
+    given = {**options, **more, "steps": steps, "seed": seed}
+    return RunSpec("point-umaze", configured(RollinConfig(), given))
+
+
+@pytest.mark.parametrize("storage", ["shared", "fetch"])
+def test_a_lost_node_costs_no_run(cluster, tmp_path, storage) -> None:
+    """Its run goes on elsewhere from its checkpoint, and ends as if nothing had happened."""
+    out = tmp_path / "sweep"
+    long = [Job(f"seed={i}", maze(6000, i), out / f"seed={i}") for i in range(2)]
+    todo = [*long, Job("short", maze(300, 2), out / "seed=2")]
+    seen: list[JobEvent] = []
+    killed: list[int] = []
+
+    def kill_a_node(report: JobEvent) -> None:
+        seen.append(report)
+        saved = all((job.out / "checkpoint" / "manifest.json").exists() for job in long)
+        if saved and not killed and report.kind == "progress":
+            killed.append(len(seen))
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    executor = RayExecutor(out, "rollin test", storage=storage, fetch_seconds=0.0)
+    assert run_jobs(todo, executor, on_event=kill_a_node) == []
+    assert killed
+    again = next(report for report in seen if report.kind == "again")
+    assert again.job in long
+    assert "was lost" in again.status["error"]
+    steps = [
+        report.status["step"]
+        for report in seen[seen.index(again) :]
+        if report.kind == "progress" and report.job is again.job
+    ]
+    assert steps[0] > 150  # it did not begin anew: 100 steps are random, and an episode has 50
+    assert ray.is_initialized()  # a cluster that was there before stays
+    assert sorted(r.job.name for r in seen if r.kind == "finished") == ["seed=0", "seed=1", "short"]
+    alone = tmp_path / "alone"
+    script = (
+        "import sys; from pathlib import Path; from rollin.runs.execute import run;"
+        "from rollin.runs.directory import RunDirectory; from rollin.runs.engines import spec_of;"
+        "run(spec_of(RunDirectory(Path(sys.argv[1]))), Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", script, str(again.job.out), str(alone)], check=True)
+    same_run(alone, again.job.out)
+    assert not list(out.glob(".rollin-storage-*"))
+
+
+def test_a_stopped_sweep_leaves_checkpoints_and_goes_on(cluster, tmp_path) -> None:
+    out = tmp_path / "sweep"
+    todo = [Job(f"seed={i}", maze(4000, i), out / f"seed={i}") for i in range(2)]
+    seen: list[JobEvent] = []
+    fetched = {"storage": "fetch", "fetch_seconds": 1e9}  # nothing until the end
+    run_jobs(
+        todo, RayExecutor(out, **fetched), on_event=seen.append,
+        should_stop=lambda: {r.job for r in seen if r.kind == "progress"} == set(todo),
+    )  # fmt: skip
+    assert sorted(r.kind for r in seen if r.is_end) == ["stopped", "stopped"]
+    steps = [read_json(job.out / "checkpoint" / "manifest.json")["step"] for job in todo]
+    assert min(steps) > 0
+    assert run_jobs(todo, RayExecutor(out, **fetched), on_event=seen.append) == []
+    assert all((job.out / "result.json").exists() for job in todo)
+    assert not any((job.out / "checkpoint").exists() for job in todo)
+
+
+def test_a_failed_run_and_a_run_without_room_are_told_and_the_others_go_on(
+    cluster, tmp_path
+) -> None:
+    out = tmp_path / "s"
+    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), out / "bad")
+    huge = Job("huge", maze(10**11, 0), out / "huge")
+    good = Job("good", RunSpec("four-rooms", TabularConfig(steps=10)), out / "good")
+    seen: list[JobEvent] = []
+    failed = run_jobs([bad, huge, good], RayExecutor(out), retries=0, on_event=seen.append)
+    assert {job.name for job in failed} == {"bad", "huge"}
+    errors = {r.job.name: r.status["error"] for r in seen if r.kind == "failed"}
+    assert "no_such:task cannot be loaded" in errors["bad"]
+    assert "no machine of the Ray cluster has room for a run of point-umaze" in errors["huge"]
+    assert (good.out / "result.json").exists()
+
+
+def test_files_that_cannot_be_written_here_cost_only_their_run(cluster, tmp_path) -> None:
+    out = tmp_path / "s"
+    todo = [Job(f"seed={i}", maze(1500, i), out / f"seed={i}") for i in range(2)]
+    (todo[0].out / "policy.safetensors").mkdir(parents=True)  # where a file is to be
+    seen: list[JobEvent] = []
+    executor = RayExecutor(out, storage="fetch", fetch_seconds=0.0)
+    assert run_jobs(todo, executor, retries=0, on_event=seen.append) == [todo[0]]
+    (failed,) = [report for report in seen if report.kind == "failed"]
+    assert "policy.safetensors could not be written" in failed.status["error"]
+    assert (todo[1].out / "result.json").exists()
+
+
+def test_a_directory_that_all_machines_see_is_found_and_nothing_sent(
+    cluster, tmp_path, monkeypatch
+) -> None:
+    out = tmp_path / "s"
+    sent: list[object] = []
+    monkeypatch.setattr("rollin.sweeps.cluster.Sender", lambda *_: sent.append(_))
+    (job,) = [Job("seed=0", maze(400, 0), out / "seed=0")]
+    assert run_jobs([job], RayExecutor(out)) == []
+    assert (job.out / "result.json").exists()
+    assert sent == []
+
+
+def test_a_machine_that_does_not_see_the_directory_is_sent_its_files(cluster, tmp_path) -> None:
+    out = tmp_path / "s"
+    job = Job("seed=0", maze(6000, 0), out / "seed=0")
+    seen: list[JobEvent] = []
+    run_jobs(
+        [job], RayExecutor(out, storage="shared"), on_event=seen.append,
+        should_stop=lambda: any(r.kind == "progress" for r in seen),
+    )  # fmt: skip
+    saved = read_json(job.out / "checkpoint" / "manifest.json")["step"]
+    seen.clear()
+    executor = RayExecutor(out)
+    executor._mark.write_text("what another machine has there")
+    assert run_jobs([job], executor, on_event=seen.append) == []
+    steps = [r.status["step"] for r in seen if r.kind == "progress"]
+    assert steps[0] > saved  # it did not begin anew
+    assert (job.out / "result.json").exists()
+    assert not (job.out / "checkpoint").exists()
+
+
+def test_runs_that_wait_for_a_machine_do_not_hold_up_a_stop(cluster, tmp_path) -> None:
+    huge = Job("huge", maze(10**11, 0), tmp_path / "s" / "huge")
+    seen: list[JobEvent] = []
+    began = time.monotonic()
+    run_jobs(
+        [huge], RayExecutor(tmp_path / "s", limit=1), on_event=seen.append,
+        should_stop=lambda: time.monotonic() - began > 2,
+    )  # fmt: skip
+    assert [report.kind for report in seen] == ["started", "stopped"]
+    assert time.monotonic() - began < 20
+
+
+def test_what_killed_runs_left_beside_them_is_deleted(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone, own = tmp_path / f"{SCRATCH}{2**22 + 1}-x", tmp_path / f"{SCRATCH}{os.getpid()}-y"
+    for path in (gone, own):
+        path.mkdir()
+    _tidy_scratch()
+    assert not gone.exists()
+    assert own.exists()
+
+
+def test_the_reason_why_an_actor_did_not_start_is_told() -> None:
+    text = (
+        "The actor died because of an error raised in its creation task, "
+        "\x1b[36mray::RunWorker.__init__()\x1b[39m (pid=1)\n  File x\n"
+        "ModuleNotFoundError: No module named 'rollin'"
+    )
+    assert _lost(RuntimeError(text)) == (
+        "its machine or process was lost: The actor died because of an error raised in its "
+        "creation task; ModuleNotFoundError: No module named 'rollin'"
+    )
+
+
+def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
+    command = [
+        sys.executable, "-m", "rollin", "reproduce", "velocity-summary", "--cells",
+        "env=hopper,method=rollin", "--seeds", "1", "--scale", "0.0006", "--backend", "ray",
+        "--jobs", "1", "--out", str(tmp_path / "s"),
+    ]  # fmt: skip
+    own = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=own)
+    assert done.returncode == 0, done.stderr
+    assert "shortened to 0.0006 of the paper's (600 steps, not 1,000,000)" in done.stdout
+    (result,) = (tmp_path / "s").rglob("result.json")
+    assert read_json(result)["env_steps"] == 600
+
+
+# ------------------------------------------------------------------ addresses
+
+
+@pytest.fixture
+def mute():
+    """A port where something listens that is not Ray."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        answer = threading.Thread(
+            target=lambda: server.accept()[0].sendall(b"hello there"), daemon=True
+        )
+        answer.start()
+        yield server.getsockname()[1]
+        answer.join(10)
+
+
+def test_an_address_that_does_not_answer_is_named(mute, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # other tests' cluster may be there
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(RollinError, match=f"127.0.0.1:{port} does not answer .connection refused"):
+        connect(ray, f"127.0.0.1:{port}", None)
+    with pytest.raises(RollinError, match="something else than Ray listens there"):
+        connect(ray, f"127.0.0.1:{mute}", None)
+    with pytest.raises(RollinError, match="must be auto, host:port or ray://host:port, got 'head'"):
+        connect(ray, "head", None)
+    with pytest.raises(RollinError, match="does not answer"):
+        RayExecutor(tmp_path / "s", address=f"127.0.0.1:{port}")
+    assert list(Path(tmp_path).iterdir()) == []
