@@ -38,7 +38,7 @@ from rollin.sac.memory import (
 )
 from rollin.sac.panels import IN, OUT, TURNED, TURNED_PANELS, WEIGHTS
 from rollin.sac.products import BIAS, GATE, STORE, multiply
-from rollin.sac.vector import LINE, base, compiled, transpose
+from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, transpose
 
 # ------------------------------------------------------------------ inputs and actions
 
@@ -124,14 +124,11 @@ def critic_backward(p, c, first, count):
         y = reward + gamma * mask * (following - tau * rows[LOG_PROB + NEXT, i])
         rows[ERROR + c, i] = rows[DATA_Q + c, i] - y
         slope[i] = np.float32(2.0 / samples) * rows[ERROR + c, i]
-    begin = PANEL * layers[last, WEIGHTS]
+    begin = base(theta) + LINE * layers[last, WEIGHTS]
     for n in range(panels(layers[last, IN])):
-        weights = theta[begin + n * PANEL : begin + (n + 1) * PANEL]
-        active, out = h[c, last - 1, n], delta[c, last - 1, n]
+        active, out = place(h[c], last - 1, n, 0), place(delta[c], last - 1, n, 0)
         for i in range(first, first + count):
-            for j in range(PANEL):
-                value = weights[j] * slope[i]
-                out[i, j] = value if active[i, j] > 0 else np.float32(0)
+            gate_line(begin + LINE * n, slope[i], active + LINE * i, out + LINE * i)
     backward(mem.turned(p), layers, last - 1, h, c, delta, c, first, count)
 
 
@@ -167,12 +164,11 @@ def critic_descend(p, c, step, who):
 def _where_smaller(p, c, order):
     """Write down the samples at which critic c is the smaller, and return how many they are."""
     mine, other = mem.rows(p)[POLICY_Q + c], mem.rows(p)[POLICY_Q + 1 - c]
-    found = 0
+    found = np.uint64(0)
     for i in range(mem.batch(p).shape[0]):
-        if mine[i] < other[i] or (mine[i] == other[i] and c == 0):
-            order[found] = i
-            found += 1
-    return found
+        order[found] = i  # the next overwrites it unless it counts: a branch would be a coin's
+        found += np.uint64(mine[i] < other[i] or (mine[i] == other[i] and c == 0))
+    return np.int64(found)
 
 
 @compiled
@@ -200,20 +196,18 @@ def _slope(p, c, order, first, count):
     layers, theta = mem.critic_layers(p)[c], mem.theta(p)
     h, delta, gate, slope = mem.critic(p), mem.delta(p), mem.gate(p)[c], mem.slope(p)
     last, panel, turned = h.shape[1], delta.strides[2], base(mem.turned(p))
-    begin, gates = PANEL * layers[last, WEIGHTS], base(gate) + LINE * first
+    one = np.float32(1)
+    begin, gates = base(theta) + LINE * layers[last, WEIGHTS], base(gate) + LINE * first
     for n in range(panels(layers[last, IN])):
-        weights = theta[begin + n * PANEL : begin + (n + 1) * PANEL]
-        active, out = h[c, last - 1, n], delta[c, last - 1, n]
+        active, out = place(h[c], last - 1, n, 0), place(delta[c], last - 1, n, 0)
         for b in range(first, first + count):
-            i = order[b]
-            for j in range(PANEL):
-                out[b, j] = weights[j] if active[i, j] > 0 else np.float32(0)
+            gate_line(begin + LINE * n, one, active + LINE * order[b], out + LINE * b)
     for layer in range(last - 1, 0, -1):
         inner, wide = layers[layer, OUT], panels(layers[layer, IN])
         for n in range(wide):
-            active, out = h[c, layer - 1, n], gate[n]
+            active, out = place(h[c], layer - 1, n, 0), base(gate[n])
             for b in range(first, first + count):
-                out[b] = active[order[b]]
+                copy_line(active + LINE * order[b], out + LINE * b)
         weights_t, step = turned + LINE * layers[layer, TURNED], LINE * inner
         above, below = place(delta, c, layer, first), place(delta, c, layer - 1, first)
         multiply(above, panel, weights_t, step, below, panel, count, wide, inner, GATE, gates)
