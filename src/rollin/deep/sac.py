@@ -13,6 +13,7 @@ import numpy as np
 from rollin.checks import check_warmup
 from rollin.deep.evaluate import require_finite
 from rollin.envs.box import BoxEnv
+from rollin.sac.ahead import Ahead
 from rollin.sac.learner import Learner, UpdateInfo
 from rollin.sac.replay import Replay
 from rollin.streams import Streams
@@ -42,8 +43,8 @@ def train_sac(
 
     p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
     """
-    batch = learner.batch
-    check_warmup(warmup, len(batch))
+    check_warmup(warmup, len(learner.batch))
+    ahead = Ahead(learner, replay, streams, p)
     while True:
         observation = env.reset(seed=int(streams["env"].integers(2**31)))
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")
@@ -54,6 +55,7 @@ def train_sac(
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
                 action = learner.act(observation)
+                ahead.begin()
             seen = env.step(action)
             replay.append(
                 observation,
@@ -63,10 +65,7 @@ def train_sac(
                 terminated=seen.terminated,
                 truncated=seen.truncated,
             )
-            info = None
-            if step > warmup:
-                picked = replay.draw(len(batch), streams["replay"], p)
-                info = learner.update(replay.gather(picked, batch))
+            info = ahead.update() if step > warmup else None
             episode_end = seen.terminated or seen.truncated
             observation = seen.observation
             yield Event(step, seen.reward, episode_end, info)

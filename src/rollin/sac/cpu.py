@@ -36,7 +36,7 @@ class CpuLearner:
 
     def __init__(self, layout: Layout, config: SACConfig, streams: Streams) -> None:
         self.layout, self.config, self.streams = layout, config, streams
-        self.count = 0
+        self.count, self._begun = 0, False
         self.threads = min(config.threads, 1 + int(_operations(layout, config.batch) / GRAIN))
         self._packing = pack(layout)
         self.memory = allocate(
@@ -73,7 +73,7 @@ class CpuLearner:
         return thread
 
     def _team_is_there(self) -> bool:
-        """Whether all helpers still run; an update would wait for a missing one for ever."""
+        """Whether all helpers still run."""
         alive = all(thread.is_alive() for thread in self._helpers)
         return alive and self._finalizer.alive and os.getpid() == self._process
 
@@ -88,27 +88,57 @@ class CpuLearner:
         kernels.act(self._table, observation, noise, self._act_scratch, action)
         return action
 
+    @property
+    def starts_early(self) -> bool:
+        """Whether `begin` gives other threads something to do."""
+        return bool(self._helpers)
+
+    def begin(self) -> None:
+        """Let the other threads start on the next update, from what `batch` holds now."""
+        if self._helpers and not self._begun:
+            self._require_team()
+            self._draw_noise()
+            self._begun = True
+            kernels.begin(self._table)
+
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature; see `Learner.update`."""
+        drawn = self._begun
         if batch is not self.batch:
+            self._withdraw()
             check_batch(batch, self.layout, self.config)
             self.batch[:] = batch
-        if noise is None:
-            self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
-        else:
+        if noise is not None:
+            self._withdraw()
             check_noise(noise, self.layout, self.config)
             self.memory.noise[:] = noise
-        if self._helpers and not self._team_is_there():
-            raise RollinError(
-                "The learner's threads have ended (it was closed, or this is a forked process): "
-                "make a new learner and give it the state."
-            )
-        outcome = kernels.update(self._table, 0, self.threads, self.count + 1)
+        elif not drawn:
+            self._draw_noise()
+        self._require_team()
+        begun, self._begun = self._begun, False
+        outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun)
         if outcome != kernels.FINE:
             what = "critics'" if outcome == kernels.CRITIC_DIVERGED else "actor's"
             raise diverged(what, self.count + 1)
         self.count += 1
         return UpdateInfo(*self.memory.info.tolist())
+
+    def _draw_noise(self) -> None:
+        self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
+
+    def _withdraw(self) -> None:
+        """Undo `begin`, so that nobody reads what is going to be written."""
+        if self._begun:
+            kernels.withdraw(self._table, self.threads)
+            self._begun = False
+
+    def _require_team(self) -> None:
+        """Refuse an update that would wait for a missing helper for ever."""
+        if self._helpers and not self._team_is_there():
+            raise RollinError(
+                "The learner's threads have ended (it was closed, or this is a forked process): "
+                "make a new learner and give it the state."
+            )
 
     def get_state(self) -> dict[str, Any]:
         """Copies of theta, m, v and target, and the count of updates."""
@@ -120,6 +150,7 @@ class CpuLearner:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to a state that any learner of this layout gave."""
         check_state(state, self.layout)
+        self._withdraw()
         memory, places = self.memory, self._packing.places
         memory.theta[places], memory.m[places], memory.v[places] = (
             state[name] for name in ("theta", "m", "v")
@@ -155,7 +186,7 @@ def _keep_off_first_core(thread: threading.Thread) -> None:
 
 def _serve(table: NDArray[np.int64], rank: int, threads: int, memory: Memory) -> None:
     """Take part in all updates until the team is told to stop."""
-    kernels.update(table, rank, threads, 0)
+    kernels.update(table, rank, threads, 0, False)
 
 
 def _operations(layout: Layout, batch: int) -> float:

@@ -10,6 +10,8 @@ that any number of them gives the same result to the bit.
 import math
 from typing import Any
 
+import numpy as np
+
 from rollin.compiling import kept
 from rollin.sac import gaussian, lanes, phases, products, team, vector
 from rollin.sac import layers as networks
@@ -49,17 +51,54 @@ from rollin.sac.phases import (
     temperature_step,
 )
 from rollin.sac.products import BIAS, RELU, multiply_row
-from rollin.sac.team import JOB, STOP, atomic_add, atomic_load, meet, share, wait_while
+from rollin.sac.team import (
+    DONE,
+    JOB,
+    STOP,
+    atomic_add,
+    atomic_load,
+    close_queue,
+    meet,
+    open_queue,
+    share,
+    take,
+    wait_while,
+)
 from rollin.sac.vector import LINE, OPTIONS, base, compiled
 
 # what `update` returns
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
+GROUP = 32  # samples for which a thread chooses actions at once, if there are several threads
 
 _HELPERS = (gaussian, lanes, mem, networks, packing, phases, products, team, vector)
 _kept: Any = kept(helpers=_HELPERS, variant=LANES, **OPTIONS)
 
 
 # ------------------------------------------------------------------ one update
+
+
+@compiled
+def _groups(p, threads):
+    """Into how many groups of samples the policy's work is divided, and how large they are."""
+    samples = mem.batch(p).shape[0]
+    size = samples if threads == 1 else np.int64(GROUP)
+    return 2 * ((samples + size - 1) // size), size
+
+
+@compiled
+def _policy(rank, threads, p):
+    """Inputs and the policy's actions, group by group of the samples, until none is left."""
+    samples, team = mem.batch(p).shape[0], mem.team(p)
+    groups, size = _groups(p, threads)
+    while True:
+        group = take(team, groups, rank)
+        if group < 0:
+            return
+        block, first = group % 2, group // 2 * size
+        count = min(size, samples - first)
+        take_inputs(p, block, first, count)
+        choose_actions(p, block, first, count)
+        atomic_add(base(team) + 8 * DONE, 1)
 
 
 @compiled
@@ -79,8 +118,7 @@ def _update(rank, threads, p, count):
     first_c, rows_c = share(samples, PANEL, member, members)
     step, tau = step_of(p, count), temperature(p)
 
-    take_inputs(p, first, rows)
-    choose_actions(p, first, rows)
+    _policy(rank, threads, p)
     meet(team, threads)
     for c in range(begin, end):
         evaluate(p, c, first_c, rows_c)
@@ -117,17 +155,33 @@ def _update(rank, threads, p, count):
 
 
 @_kept
-def update(p, rank, threads, count):
+def begin(p):
+    """Let the other threads start on the policy's actions, while the caller does other things."""
+    team = mem.team(p)
+    open_queue(team)
+    atomic_add(base(team) + 8 * JOB, 1)
+
+
+@_kept
+def withdraw(p, threads):
+    """Undo `begin`: wait until nobody works for an update that will not come."""
+    close_queue(mem.team(p), _groups(p, threads)[0])
+
+
+@_kept
+def update(p, rank, threads, count, begun):
     """One update of SAC on all threads of the team; returns FINE or what diverged.
 
     Called with rank 0 for an update, and once with every other rank to serve: those calls take part
-    in all updates until the team is told to stop.
+    in all updates until the team is told to stop. begun: whether `begin` was called for it.
     """
     team, done = mem.team(p), 0
     job = base(team) + 8 * JOB
     if rank == 0:
+        if not begun:
+            open_queue(team)
         if threads > 1:
-            team[JOB + 1] = count
+            team[JOB + 1], team[JOB + 2] = count, atomic_load(job) + 1
             atomic_add(job, 1)
         return _update(rank, threads, p, count)
     while True:
@@ -135,7 +189,10 @@ def update(p, rank, threads, count):
         if atomic_load(base(team) + 8 * STOP):
             return FINE
         done += 1
-        _update(rank, threads, p, team[JOB + 1])
+        if done == team[JOB + 2]:
+            _update(rank, threads, p, team[JOB + 1])
+        else:
+            _policy(rank, threads, p)
 
 
 @_kept

@@ -42,6 +42,15 @@ class Learner(Protocol):
         """An action in (-1, 1)^A for one observation: a draw, or the squashed mean."""
         ...
 
+    @property
+    def starts_early(self) -> bool:
+        """Whether `begin` gives other threads something to do."""
+        ...
+
+    def begin(self) -> None:
+        """Say that the next update will be from what `batch` holds now, with noise to be drawn."""
+        ...
+
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature.
 

@@ -55,41 +55,43 @@ def _take(batch, column, target, size, first, count):
 
 
 @compiled
-def take_inputs(p, first, count):
-    """Rows of the batch as inputs of actor and critics; some samples."""
+def take_inputs(p, block, first, count):
+    """Rows of the batch as inputs of actor and critics; some samples of POLICY or NEXT.
+
+    What POLICY and DATA have in common goes with POLICY.
+    """
     batch, x, observed = mem.batch(p), mem.x(p), mem.observed(p)
     size, seen = mem.action(p).shape[1], mem.actor_layers(p)[0, IN]
-    _take(batch, size, observed[POLICY], seen, first, count)
-    _take(batch, size + seen, observed[NEXT], seen, first, count)
+    skipped = seen if block == NEXT else 0
+    _take(batch, size + skipped, observed[block], seen, first, count)
     # the policy's actions will overwrite what stands in their columns
-    _take(batch, 0, x[POLICY], size + seen, first, count)
-    _take(batch, seen, x[NEXT], size + seen, first, count)
-    _take(batch, 0, x[DATA], size + seen, first, count)
+    _take(batch, skipped, x[block], size + seen, first, count)
+    if block == POLICY:
+        _take(batch, 0, x[DATA], size + seen, first, count)
 
 
 @compiled
-def choose_actions(p, first, count):
-    """The policy's actions at s and s', which become inputs of the critics; some samples."""
-    layers, theta, h, lines = mem.actor_layers(p), mem.theta(p), mem.actor(p), mem.out(p)
+def choose_actions(p, block, first, count):
+    """The policy's actions at s or s', which become inputs of the critics; some samples."""
+    layers, theta, h, lines = mem.actor_layers(p), mem.theta(p), mem.actor(p), mem.out(p)[block]
     observed, size = mem.observed(p), mem.action(p).shape[1]
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
     last, wide = layers.shape[0] - 1, panels(2 * size)
     inner, weights = layers[last, IN], base(theta) + LINE * layers[last, WEIGHTS]
-    step, out, panel, out_panel = LINE * (inner + 1), base(lines), h.strides[2], lines.strides[0]
-    for block in (POLICY, NEXT):
-        x, to = base(observed[block]) + LINE * first, out + LINE * first
-        hidden(theta, layers, x, observed.strides[1], h, block, first, count)
-        below = place(h, block, last - 1, first)
-        multiply(below, panel, weights, step, to, out_panel, count, wide, inner, BIAS, to)
-        heads, action = mem.heads(p)[block], mem.action(p)[block]
-        for n in range(wide):
-            some = min(PANEL, 2 * size - n * PANEL)
-            transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
-        log_prob = mem.rows(p)[LOG_PROB + block]
-        squash(heads, action, mem.noise(p)[block], low, high, log_prob, first, count)
-        for n in range(panels(size)):
-            some = min(PANEL, size - n * PANEL)
-            transpose(action, n * PANEL, first, mem.x(p)[block, n], first, 0, some, count)
+    step, panel, out_panel = LINE * (inner + 1), h.strides[2], lines.strides[0]
+    x, out = base(observed[block]) + LINE * first, base(lines) + LINE * first
+    hidden(theta, layers, x, observed.strides[1], h, block, first, count)
+    below = place(h, block, last - 1, first)
+    multiply(below, panel, weights, step, out, out_panel, count, wide, inner, BIAS, out)
+    heads, action = mem.heads(p)[block], mem.action(p)[block]
+    for n in range(wide):
+        some = min(PANEL, 2 * size - n * PANEL)
+        transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
+    log_prob = mem.rows(p)[LOG_PROB + block]
+    squash(heads, action, mem.noise(p)[block], low, high, log_prob, first, count)
+    for n in range(panels(size)):
+        some = min(PANEL, size - n * PANEL)
+        transpose(action, n * PANEL, first, mem.x(p)[block, n], first, 0, some, count)
 
 
 @compiled
@@ -223,7 +225,7 @@ def _slope(p, c, order, first, count):
 @compiled
 def actor_backward(p, first, count):
     """The actor's loss carried back; some samples."""
-    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)
+    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
     samples, size, last = mem.batch(p).shape[0], mem.action(p).shape[1], layers.shape[0] - 1
     scale = np.float32(1.0 / samples), np.float32(temperature(p) / samples)
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
@@ -258,7 +260,7 @@ def actor_loss(p):
 @compiled
 def actor_descend(p, step, who):
     """Adam on the actor."""
-    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)
+    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
     observed, last = mem.observed(p), layers.shape[0] - 1
     inputs, panel = base(observed[POLICY]), observed.strides[1]
     for layer in range(last):

@@ -154,14 +154,21 @@ class Replay:
                 self._filed, self._crc = self.total - 1, None  # that row goes to the file again
             self._end_episode()
 
-    def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
-        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill."""
-        if size > len(self) > 0:
+    def draw(
+        self, size: int, generator: Generator, p: float | None = None, *, coming: int = 0
+    ) -> Rows:
+        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill.
+
+        coming: rows that will be appended before these are gathered, and that count already.
+        """
+        total = self.total + coming
+        held = min(total, self.capacity)
+        if size > held > 0:
             raise RollinError(
-                f"The replay holds {len(self)} transitions, fewer than a batch of {size}: collect "
+                f"The replay holds {held} transitions, fewer than a batch of {size}: collect "
                 "more before the first update, or choose a smaller batch."
             )
-        return self.total - 1 - draw_ages(size, len(self), generator, p)
+        return total - 1 - draw_ages(size, held, generator, p)
 
     def gather(self, picked: Rows, out: Float) -> Float:
         """The batch of these rows, as a learner takes it, written into `out` and returned."""
