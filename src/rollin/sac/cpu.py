@@ -97,23 +97,20 @@ class CpuLearner:
         """Let the other threads start on the next update, from what `batch` holds now."""
         if self._helpers and not self._begun:
             self._require_team()
-            self._draw_noise()
             self._begun = True
             kernels.begin(self._table)
 
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature; see `Learner.update`."""
-        drawn = self._begun
         if batch is not self.batch:
             self._withdraw()
             check_batch(batch, self.layout, self.config)
             self.batch[:] = batch
-        if noise is not None:
-            self._withdraw()
+        if noise is None:
+            self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
+        else:
             check_noise(noise, self.layout, self.config)
             self.memory.noise[:] = noise
-        elif not drawn:
-            self._draw_noise()
         self._require_team()
         begun, self._begun = self._begun, False
         outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun)
@@ -122,9 +119,6 @@ class CpuLearner:
             raise diverged(what, self.count + 1)
         self.count += 1
         return UpdateInfo(*self.memory.info.tolist())
-
-    def _draw_noise(self) -> None:
-        self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
 
     def _withdraw(self) -> None:
         """Undo `begin`, so that nobody reads what is going to be written."""

@@ -30,6 +30,7 @@ from rollin.sac.memory import (
     ENTROPY,
     LOG_STD_MAX,
     LOG_STD_MIN,
+    NEXT,
     POLICY,
     POLICY_Q,
     Q_MEAN,
@@ -46,6 +47,7 @@ from rollin.sac.phases import (
     critic_loss,
     evaluate,
     minimum_backward,
+    policy_heads,
     take_inputs,
     temperature,
     temperature_step,
@@ -68,7 +70,7 @@ from rollin.sac.vector import LINE, OPTIONS, base, compiled
 
 # what `update` returns
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
-GROUP = 32  # samples for which a thread chooses actions at once, if there are several threads
+GROUP = 32  # samples that a thread takes from the queue at once, if there are several threads
 
 _HELPERS = (gaussian, lanes, mem, networks, packing, phases, products, team, vector)
 _kept: Any = kept(helpers=_HELPERS, variant=LANES, **OPTIONS)
@@ -87,7 +89,10 @@ def _groups(p, threads):
 
 @compiled
 def _policy(rank, threads, p):
-    """Inputs and the policy's actions, group by group of the samples, until none is left."""
+    """Inputs and the policy's heads, group by group of the samples, until none is left.
+
+    Noise is not needed yet.
+    """
     samples, team = mem.batch(p).shape[0], mem.team(p)
     groups, size = _groups(p, threads)
     while True:
@@ -97,7 +102,7 @@ def _policy(rank, threads, p):
         block, first = group % 2, group // 2 * size
         count = min(size, samples - first)
         take_inputs(p, block, first, count)
-        choose_actions(p, block, first, count)
+        policy_heads(p, block, first, count)
         atomic_add(base(team) + 8 * DONE, 1)
 
 
@@ -119,6 +124,9 @@ def _update(rank, threads, p, count):
     step, tau = step_of(p, count), temperature(p)
 
     _policy(rank, threads, p)
+    meet(team, threads)
+    for block in (POLICY, NEXT):
+        choose_actions(p, block, first, rows)
     meet(team, threads)
     for c in range(begin, end):
         evaluate(p, c, first_c, rows_c)
@@ -156,7 +164,7 @@ def _update(rank, threads, p, count):
 
 @_kept
 def begin(p):
-    """Let the other threads start on the policy's actions, while the caller does other things."""
+    """Let the other threads start on the policy's heads, while the caller does other things."""
     team = mem.team(p)
     open_queue(team)
     atomic_add(base(team) + 8 * JOB, 1)

@@ -48,7 +48,7 @@ class Learner(Protocol):
         ...
 
     def begin(self) -> None:
-        """Say that the next update will be from what `batch` holds now, with noise to be drawn."""
+        """Say that the next update will be from what `batch` holds now."""
         ...
 
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:

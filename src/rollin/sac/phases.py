@@ -71,22 +71,28 @@ def take_inputs(p, block, first, count):
 
 
 @compiled
-def choose_actions(p, block, first, count):
-    """The policy's actions at s or s', which become inputs of the critics; some samples."""
+def policy_heads(p, block, first, count):
+    """Means and log standard deviations of the policy at s or s'; some samples."""
     layers, theta, h, lines = mem.actor_layers(p), mem.theta(p), mem.actor(p), mem.out(p)[block]
-    observed, size = mem.observed(p), mem.action(p).shape[1]
-    low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
-    last, wide = layers.shape[0] - 1, panels(2 * size)
+    observed, heads = mem.observed(p), mem.heads(p)[block]
+    last, wide = layers.shape[0] - 1, panels(heads.shape[0])
     inner, weights = layers[last, IN], base(theta) + LINE * layers[last, WEIGHTS]
     step, panel, out_panel = LINE * (inner + 1), h.strides[2], lines.strides[0]
     x, out = base(observed[block]) + LINE * first, base(lines) + LINE * first
     hidden(theta, layers, x, observed.strides[1], h, block, first, count)
     below = place(h, block, last - 1, first)
     multiply(below, panel, weights, step, out, out_panel, count, wide, inner, BIAS, out)
-    heads, action = mem.heads(p)[block], mem.action(p)[block]
     for n in range(wide):
-        some = min(PANEL, 2 * size - n * PANEL)
+        some = min(PANEL, heads.shape[0] - n * PANEL)
         transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
+
+
+@compiled
+def choose_actions(p, block, first, count):
+    """The policy's actions at s or s', which become inputs of the critics; some samples."""
+    low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
+    heads, action = mem.heads(p)[block], mem.action(p)[block]
+    size = action.shape[0]
     log_prob = mem.rows(p)[LOG_PROB + block]
     squash(heads, action, mem.noise(p)[block], low, high, log_prob, first, count)
     for n in range(panels(size)):
