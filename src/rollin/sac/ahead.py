@@ -25,7 +25,8 @@ class Ahead:
         learner, replay = self._learner, self._replay
         if not learner.starts_early:
             return
-        self._picked = self._draw(coming=1)
+        size, stream = len(learner.batch), self._streams["replay"]
+        self._picked = replay.draw(size, stream, self._p, coming=1)
         self._gathered = bool(self._picked.max() < replay.total)
         if self._gathered:
             replay.gather(self._picked, learner.batch)
@@ -33,14 +34,10 @@ class Ahead:
 
     def update(self) -> UpdateInfo:
         """One update, from a batch in which the newest row counts."""
-        learner, replay = self._learner, self._replay
+        batch, replay = self._learner.batch, self._replay
         if self._picked is None:
-            self._picked = self._draw()
-        if not self._gathered:
-            replay.gather(self._picked, learner.batch)
-        self._picked, self._gathered = None, False
-        return learner.update(learner.batch)
-
-    def _draw(self, coming: int = 0) -> Rows:
-        size = len(self._learner.batch)
-        return self._replay.draw(size, self._streams["replay"], self._p, coming=coming)
+            replay.sample(batch, self._streams["replay"], self._p)
+        elif not self._gathered:
+            replay.gather(self._picked, batch)
+        self._picked = None
+        return self._learner.update(batch)

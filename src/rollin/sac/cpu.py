@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rollin.errors import RollinError
 from rollin.sac import kernels, products
+from rollin.sac.bits import Source, source
 from rollin.sac.config import SACConfig
 from rollin.sac.lanes import PANEL
 from rollin.sac.learner import (
@@ -28,6 +29,7 @@ from rollin.sac.panels import pack, panels
 from rollin.sac.team import TEAM
 from rollin.streams import Streams
 
+NOWHERE: Source = (0, 0)  # no numbers are wanted
 GRAIN = 1.5e7  # floating-point operations of an update that are worth a thread: about 0.1 ms
 
 
@@ -52,9 +54,8 @@ class CpuLearner:
         )
         self._table = addresses(self.memory)  # what all threads work on
         self.batch = self.memory.batch
-        self._act_noise, self._act_zero = aligned(2, layout.action_size)
         widest = max(*config.hidden, layout.observation_size, 2 * layout.action_size)
-        self._act_scratch = aligned(2, PANEL * panels(widest))
+        self._act_scratch = aligned(3, PANEL * panels(widest))
         self.reset()
         self._helpers = [self._start(rank) for rank in range(1, self.threads)]
         self._process = os.getpid()
@@ -80,12 +81,9 @@ class CpuLearner:
     def act(self, observation: NDArray[Any], *, deterministic: bool = False) -> Float:
         """An action in (-1, 1)^A for one observation: a draw, or the squashed mean."""
         observation = check_observation(observation, self.layout)
-        noise = self._act_zero
-        if not deterministic:
-            noise = self._act_noise
-            self.streams["act"].standard_normal(out=noise, dtype=np.float32)
+        where = NOWHERE if deterministic else self._source("act")
         action = np.empty(self.layout.action_size, np.float32)
-        kernels.act(self._table, observation, noise, self._act_scratch, action)
+        kernels.act(self._table, observation, *where, self._act_scratch, action)
         return action
 
     @property
@@ -106,19 +104,24 @@ class CpuLearner:
             self._withdraw()
             check_batch(batch, self.layout, self.config)
             self.batch[:] = batch
-        if noise is None:
-            self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
-        else:
+        if noise is not None:
             check_noise(noise, self.layout, self.config)
             self.memory.noise[:] = noise
         self._require_team()
+        where = NOWHERE if noise is not None else self._source("noise")
         begun, self._begun = self._begun, False
-        outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun)
+        outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun, *where)
         if outcome != kernels.FINE:
             what = "critics'" if outcome == kernels.CRITIC_DIVERGED else "actor's"
             raise diverged(what, self.count + 1)
         self.count += 1
         return UpdateInfo(*self.memory.info.tolist())
+
+    def _source(self, name: str) -> Source:
+        """Where compiled code finds the numbers of a stream."""
+        where = source(self.streams[name])
+        assert where is not None, "all streams are of one kind"
+        return where
 
     def _withdraw(self) -> None:
         """Undo `begin`, so that nobody reads what is going to be written."""
@@ -180,7 +183,7 @@ def _keep_off_first_core(thread: threading.Thread) -> None:
 
 def _serve(table: NDArray[np.int64], rank: int, threads: int, memory: Memory) -> None:
     """Take part in all updates until the team is told to stop."""
-    kernels.update(table, rank, threads, 0, False)
+    kernels.update(table, rank, threads, 0, False, *NOWHERE)
 
 
 def _operations(layout: Layout, batch: int) -> float:

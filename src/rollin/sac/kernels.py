@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from rollin.compiling import kept
-from rollin.sac import gaussian, lanes, phases, products, team, vector
+from rollin.sac import bits, gaussian, lanes, phases, products, team, vector
 from rollin.sac import layers as networks
 from rollin.sac import memory as mem
 from rollin.sac import panels as packing
+from rollin.sac.bits import draw_normal
 from rollin.sac.lanes import LANES, PANEL
 from rollin.sac.layers import (
     panels,
@@ -72,7 +73,7 @@ from rollin.sac.vector import LINE, OPTIONS, base, compiled
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
 GROUP = 32  # samples that a thread takes from the queue at once, if there are several threads
 
-_HELPERS = (gaussian, lanes, mem, networks, packing, phases, products, team, vector)
+_HELPERS = (bits, gaussian, lanes, mem, networks, packing, phases, products, team, vector)
 _kept: Any = kept(helpers=_HELPERS, variant=LANES, **OPTIONS)
 
 
@@ -177,15 +178,19 @@ def withdraw(p, threads):
 
 
 @_kept
-def update(p, rank, threads, count, begun):
+def update(p, rank, threads, count, begun, state, function):
     """One update of SAC on all threads of the team; returns FINE or what diverged.
 
     Called with rank 0 for an update, and once with every other rank to serve: those calls take part
-    in all updates until the team is told to stop. begun: whether `begin` was called for it.
+    in all updates until the team is told to stop. begun: whether `begin` was called for it. state,
+    function: the source of noise (`bits`); if 0, the noise is there already.
     """
     team, done = mem.team(p), 0
     job = base(team) + 8 * JOB
     if rank == 0:
+        if state != 0:
+            noise = mem.noise(p)
+            draw_normal(state, function, noise.reshape(noise.size))
         if not begun:
             open_queue(team)
         if threads > 1:
@@ -224,8 +229,11 @@ def turn_all(p):
 
 
 @_kept
-def act(p, observation, noise, scratch, action):
-    """tanh(μ + σε) for one observation; noise = 0 gives the mode. scratch: (2, widest), lines."""
+def act(p, observation, state, function, scratch, action):
+    """tanh(μ + σε) for one observation.
+
+    state, function: the source of ε (`bits`); if 0, so is ε. scratch: (3, widest), lines.
+    """
     layers, theta, size = mem.actor_layers(p), mem.theta(p), action.shape[0]
     last = layers.shape[0] - 1
     scratch[0, : layers[0, IN]] = observation
@@ -236,6 +244,10 @@ def act(p, observation, noise, scratch, action):
         multiply_row(x, weights, step, out, wide, inner, BIAS if layer == last else RELU)
     heads = scratch[(last + 1) % 2]
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
+    noise = scratch[2, :size]
+    noise[:] = np.float32(0)
+    if state != 0:
+        draw_normal(state, function, noise)
     for j in range(size):
         log_std = min(max(heads[size + j], low), high)
         action[j] = math.tanh(heads[j] + math.exp(log_std) * noise[j])
