@@ -286,9 +286,16 @@ def test_geometric_sampling_draws_recent_rows_for_both_agents():
     ages: dict[str, list[float]] = {"D": [], "D_exp": []}
     for name, source in (("D", state.D), ("D_exp", state.D_exp)):
 
-        def draw(size: int, g: Any, p: Any, draw: Any = source.draw, kept: Any = ages[name]) -> Any:
+        def draw(
+            size: int,
+            g: Any,
+            p: Any,
+            draw: Any = source.draw,
+            kept: Any = ages[name],
+            **coming: Any,
+        ) -> Any:
             assert p == 0.2
-            picked = draw(size, g, p)
+            picked = draw(size, g, p, **coming)
             kept.append(float(state.D.total - 1 - picked.mean()))
             return picked
 

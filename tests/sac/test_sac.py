@@ -106,6 +106,31 @@ def test_any_number_of_threads_gives_the_same_bits(shape, threads):
     team.close()
 
 
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_an_update_that_begins_early_gives_the_same_bits(threads):
+    shape = (11, 3, (40, 24), 70)
+    alone, team = make("cpu", *shape), make("cpu", *shape, threads=threads)
+    assert team.starts_early == (threads > 1)
+    batch, noise = random_batch(alone, 100), np.ones((2, 3, 70), np.float32)
+    for step in range(6):
+        team.batch[:] = random_batch(alone, step)
+        team.begin()
+        if step == 2:  # what was begun is not what comes
+            assert alone.update(batch) == team.update(batch)
+        else:
+            assert alone.update(random_batch(alone, step)) == team.update(team.batch)
+    team.begin()
+    assert alone.update(batch, noise) == team.update(batch, noise)
+    team.begin()
+    team.set_state(alone.get_state())
+    assert alone.update(batch) == team.update(batch)
+    for name in ARRAYS:
+        np.testing.assert_array_equal(alone.get_state()[name], team.get_state()[name])
+    team.begin()
+    team.close()  # does not wait for an update that never comes
+
+
 def test_small_networks_are_left_to_one_thread():
     small = make("cpu", 11, 3, (32, 32), 64, threads=2)
     wide = make("cpu", 11, 3, (256, 256), 256, threads=2)

@@ -14,6 +14,7 @@ from rollin.checks import check_warmup
 from rollin.deep.evaluate import require_finite
 from rollin.envs.box_env import BoxEnv
 from rollin.errors import RollinError
+from rollin.sac.ahead import Ahead
 from rollin.sac.learner import SACLearner, UpdateInfo
 from rollin.sac.replay import Replay
 from rollin.streams import Streams
@@ -43,8 +44,8 @@ def train_sac(
 
     p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
     """
-    batch = learner.batch
-    check_warmup(warmup, len(batch))
+    check_warmup(warmup, len(learner.batch))
+    ahead = Ahead(learner, replay, streams, p)
     while True:
         with _at(step + 1):
             observation = env.reset(seed=int(streams["env"].integers(2**31)))
@@ -56,6 +57,7 @@ def train_sac(
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
                 action = learner.act(observation)
+                ahead.begin()
             with _at(step):
                 seen = env.step(action)
             replay.append(
@@ -66,10 +68,7 @@ def train_sac(
                 terminated=seen.terminated,
                 truncated=seen.truncated,
             )
-            info = None
-            if step > warmup:
-                picked = replay.draw(len(batch), streams["replay"], p)
-                info = learner.update(replay.gather(picked, batch))
+            info = ahead.update() if step > warmup else None
             episode_end = seen.terminated or seen.truncated
             observation = seen.observation
             yield SACStep(step, seen.reward, episode_end, info)

@@ -17,6 +17,7 @@ from rollin.deep.go_explore import GoExplore
 from rollin.deep.state import DeepState
 from rollin.envs.context_env import ContextStep
 from rollin.errors import RollinError
+from rollin.sac.ahead import Ahead
 from rollin.sac.learner import SACLearner, UpdateInfo
 from rollin.sac.relabel import relabel
 from rollin.sac.replay import Replay
@@ -113,17 +114,19 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
                 else:
                     a = agent.act(np.concatenate((s, context)))
                 a = go_explore(a, outcome)
+                learns = step > options.warmup and (short or not episode.rollin)  # 28
+                if learns:
+                    learn.begin()
                 seen = env.step(a)  # 26
                 ends = {"terminated": seen.terminated, "truncated": seen.truncated}
                 after, outcome = seen.observation, seen.outcome
                 D.append(s, a, seen.reward, after, context=omega, outcome=outcome, **ends)  # 27
-                info = exp_info = None
-                if step > options.warmup and (short or not episode.rollin):  # 28
-                    info = learn(main, D)  # 29
+                exp_info = None
+                info = learn.main() if learns else None  # 29
                 if actor == "exp":  # 31
                     D_exp.take_newest()  # 32
                 if step > options.warmup and (short or actor == "exp"):
-                    exp_info = learn(exp, D_exp, options.exp_fill)  # 33
+                    exp_info = learn.exp()  # 33
                 episode.count(seen, actor)
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
@@ -151,25 +154,41 @@ def finish_episode(state: DeepState, episode: Episode) -> str | None:
 
 
 class Updates:
-    """Draws a batch, relabels it if wanted, and updates an agent."""
+    """Draws batches, relabels them if wanted, and updates the agents."""
 
     def __init__(self, state: DeepState) -> None:
-        self._env, self._options, self._replay = state.env, state.options, state.D
+        self._state, options = state, state.options
+        self._p = options.p if options.sampling == "geometric" else None
+        # whom to relabel to depends on how the episode goes on: nothing is drawn ahead
+        self._ahead = (
+            None if options.relabel else Ahead(state.main, state.D, state.main.streams, self._p)
+        )
 
-    def __call__(
-        self, agent: SACLearner, source: Replay | Selection, least: int = 1
-    ) -> UpdateInfo | None:
-        """One update of an agent from its buffer; None while that holds fewer rows than `least`."""
-        batch, options = agent.batch, self._options
-        if len(source) < least:
+    def begin(self) -> None:
+        """Begin the update of π_main that the next row of D will be followed by."""
+        if self._ahead is not None:
+            self._ahead.begin()
+
+    def main(self) -> UpdateInfo:
+        """One update of π_main from D."""
+        if self._ahead is not None:
+            return self._ahead.update()
+        return self._update(self._state.main, self._state.D)
+
+    def exp(self) -> UpdateInfo | None:
+        """One update of π_exp from D_exp; None while that holds too few rows."""
+        state = self._state
+        if len(state.D_exp) < state.options.exp_fill:
             return None
-        p = options.p if options.sampling == "geometric" else None
-        picked = source.draw(len(batch), agent.streams["replay"], p)
-        self._replay.gather(picked, batch)
-        if options.relabel:
-            stream = agent.streams["relabel"]
-            env = self._env
-            relabel(self._replay, picked, batch, stream, env.compute_reward, env.to_context)
+        return self._update(state.exp, state.D_exp)
+
+    def _update(self, agent: SACLearner, source: Replay | Selection) -> UpdateInfo:
+        state, batch = self._state, agent.batch
+        picked = source.draw(len(batch), agent.streams["replay"], self._p)
+        state.D.gather(picked, batch)
+        if state.options.relabel:
+            stream, env = agent.streams["relabel"], state.env
+            relabel(state.D, picked, batch, stream, env.compute_reward, env.to_context)
         return agent.update(batch)
 
 

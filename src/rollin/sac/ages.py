@@ -1,19 +1,14 @@
 """Which transitions a batch is made of, by their age: uniform, or recent ones more often."""
 
-import ctypes
-from functools import cache
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from rollin.compiling import kept
 from rollin.errors import RollinError
-from rollin.sac import lanes, vector
-from rollin.sac.vector import INT32, INT64, OPTIONS, intrinsic
+from rollin.sac import bits, lanes, vector
+from rollin.sac.bits import draw_bits, source
+from rollin.sac.vector import OPTIONS, compiled
 
 Rows = NDArray[np.int64]
 """Numbers or ages of rows."""
@@ -33,43 +28,30 @@ def uniform_ages(size: int, held: int, generator: Generator) -> Rows:
 
     These are `generator.integers(0, held, size)` to the bit, without what that call costs besides.
     """
-    source = generator.bit_generator
-    if type(source) is not PCG64 or not 2 <= held < 2**32:
+    where = source(generator)
+    if where is None or not 2 <= held < 2**32:
         return generator.integers(0, held, size)
     ages = np.empty(size, np.int64)
-    _draw(source.ctypes.state_address, _next_uint32(), held, ages)
+    _draw(*where, held, ages)
     return ages
 
 
-@cache
-def _next_uint32() -> int:
-    """Address of NumPy's function that gives a PCG64's next 32 bits, the same for all of them."""
-    return ctypes.cast(PCG64().ctypes.next_uint32, ctypes.c_void_p).value or 0
-
-
-@intrinsic
-def _bits(typing, function, state):
-    """Call such a function on a generator's state."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(INT32, [INT64])
-        drawn = builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
-        return builder.zext(drawn, INT64)
-
-    return types.uint64(types.int64, types.int64), generate
-
-
-@kept(helpers=(lanes, vector), **OPTIONS)
-def _draw(state, function, held, out):
-    """Numbers below `held` as NumPy draws them: by multiplication, without bias (Lemire, 2019)."""
-    held = np.uint64(held)
-    low = np.uint64(2**32 - 1)
-    threshold = (np.uint64(2**32) - held) % held
-    for i in range(out.shape[0]):
-        product = _bits(function, state) * held
+@compiled
+def draw_below(state, function, bound):
+    """A number below `bound` as NumPy draws it: by multiplication, without bias (Lemire, 2019)."""
+    bound, low = np.uint64(bound), np.uint64(2**32 - 1)
+    product = draw_bits(state, function) * bound
+    if product & low < bound:  # else it is fine whatever the threshold is, which takes a division
+        threshold = (np.uint64(2**32) - bound) % bound
         while product & low < threshold:
-            product = _bits(function, state) * held
-        out[i] = product >> np.uint64(32)
+            product = draw_bits(state, function) * bound
+    return np.int64(product >> np.uint64(32))
+
+
+@kept(helpers=(bits, lanes, vector), **OPTIONS)
+def _draw(state, function, held, out):
+    for i in range(out.shape[0]):
+        out[i] = draw_below(state, function, held)
 
 
 def geometric_ages(size: int, held: int, p: float, generator: Generator) -> Rows:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rollin.arrays import Float
 from rollin.errors import RollinError
 from rollin.sac import kernels, products
+from rollin.sac.bits import Source, source
 from rollin.sac.config import SACConfig
 from rollin.sac.lanes import PANEL
 from rollin.sac.learner import (
@@ -29,6 +30,7 @@ from rollin.sac.panels import pack, panels
 from rollin.sac.team import TEAM
 from rollin.streams import Streams
 
+NOWHERE: Source = (0, 0)  # no numbers are wanted
 GRAIN = 1.5e7  # floating-point operations of an update that are worth a thread: about 0.1 ms
 
 
@@ -37,7 +39,7 @@ class CpuLearner:
 
     def __init__(self, layout: Layout, config: SACConfig, streams: Streams) -> None:
         self.layout, self.config, self.streams = layout, config, streams
-        self.count = 0
+        self.count, self._begun = 0, False
         self.threads = min(config.threads, 1 + int(_operations(layout, config.batch) / GRAIN))
         self._packing = pack(layout)
         self.memory = allocate(
@@ -53,9 +55,8 @@ class CpuLearner:
         )
         self._table = addresses(self.memory)  # what all threads work on
         self.batch = self.memory.batch
-        self._act_noise, self._act_zero = aligned(2, layout.action_size)
         widest = max(*config.hidden, layout.observation_size, 2 * layout.action_size)
-        self._act_scratch = aligned(2, PANEL * panels(widest))
+        self._act_scratch = aligned(3, PANEL * panels(widest))
         self.reset()
         self._helpers = [self._start(rank) for rank in range(1, self.threads)]
         self._process = os.getpid()
@@ -74,42 +75,68 @@ class CpuLearner:
         return thread
 
     def _team_is_there(self) -> bool:
-        """Whether all helpers still run; an update would wait for a missing one for ever."""
+        """Whether all helpers still run."""
         alive = all(thread.is_alive() for thread in self._helpers)
         return alive and self._finalizer.alive and os.getpid() == self._process
 
     def act(self, observation: NDArray[Any], *, deterministic: bool = False) -> Float:
         """An action in (-1, 1)^A for one observation: a draw, or the squashed mean."""
         observation = check_observation(observation, self.layout)
-        noise = self._act_zero
-        if not deterministic:
-            noise = self._act_noise
-            self.streams["act"].standard_normal(out=noise, dtype=np.float32)
+        where = NOWHERE if deterministic else self._source("act")
         action = np.empty(self.layout.action_size, np.float32)
-        kernels.act(self._table, observation, noise, self._act_scratch, action)
+        kernels.act(self._table, observation, *where, self._act_scratch, action)
         return action
+
+    @property
+    def starts_early(self) -> bool:
+        """Whether `begin` gives other threads something to do."""
+        return bool(self._helpers)
+
+    def begin(self) -> None:
+        """Let the other threads start on the next update, from what `batch` holds now."""
+        if self._helpers and not self._begun:
+            self._require_team()
+            self._begun = True
+            kernels.begin(self._table)
 
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature; see `Learner.update`."""
         if batch is not self.batch:
+            self._withdraw()
             check_batch(batch, self.layout, self.config)
             self.batch[:] = batch
-        if noise is None:
-            self.streams["noise"].standard_normal(out=self.memory.noise, dtype=np.float32)
-        else:
+        if noise is not None:
             check_noise(noise, self.layout, self.config)
             self.memory.noise[:] = noise
-        if self._helpers and not self._team_is_there():
-            raise RollinError(
-                "The learner's threads have ended (it was closed, or this is a forked process): "
-                "make a new learner and give it the state."
-            )
-        outcome = kernels.update(self._table, 0, self.threads, self.count + 1)
+        self._require_team()
+        where = NOWHERE if noise is not None else self._source("noise")
+        begun, self._begun = self._begun, False
+        outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun, *where)
         if outcome != kernels.FINE:
             what = "critics'" if outcome == kernels.CRITIC_DIVERGED else "actor's"
             raise diverged(what, self.count + 1)
         self.count += 1
         return UpdateInfo(*self.memory.info.tolist())
+
+    def _source(self, name: str) -> Source:
+        """Where compiled code finds the numbers of a stream."""
+        where = source(self.streams[name])
+        assert where is not None, "all streams are of one kind"
+        return where
+
+    def _withdraw(self) -> None:
+        """Undo `begin`, so that nobody reads what is going to be written."""
+        if self._begun:
+            kernels.withdraw(self._table, self.threads)
+            self._begun = False
+
+    def _require_team(self) -> None:
+        """Refuse an update that would wait for a missing helper for ever."""
+        if self._helpers and not self._team_is_there():
+            raise RollinError(
+                "The learner's threads have ended (it was closed, or this is a forked process): "
+                "make a new learner and give it the state."
+            )
 
     def get_state(self) -> dict[str, Any]:
         """Copies of theta, m, v and target, and the count of updates."""
@@ -121,6 +148,7 @@ class CpuLearner:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to a state that any learner of this layout gave."""
         check_state(state, self.layout)
+        self._withdraw()
         memory, places = self.memory, self._packing.places
         memory.theta[places], memory.m[places], memory.v[places] = (
             state[name] for name in ("theta", "m", "v")
@@ -156,7 +184,7 @@ def _keep_off_first_core(thread: threading.Thread) -> None:
 
 def _serve(table: NDArray[np.int64], rank: int, threads: int, memory: Memory) -> None:
     """Take part in all updates until the team is told to stop."""
-    kernels.update(table, rank, threads, 0)
+    kernels.update(table, rank, threads, 0, False, *NOWHERE)
 
 
 def _operations(layout: Layout, batch: int) -> float:

@@ -224,6 +224,8 @@ def initial_state(layout: Layout, config: SACConfig, streams: Streams) -> State:
 class JaxLearner:
     """SAC by JAX on its default device; the contract of `rollin.sac.learner.Learner`."""
 
+    starts_early = False  # JAX has threads of its own
+
     def __init__(self, layout: Layout, config: SACConfig, streams: Streams) -> None:
         self.layout, self.config, self.streams = layout, config, streams
         self.count = 0
@@ -238,6 +240,9 @@ class JaxLearner:
         if not deterministic:
             self.streams["act"].standard_normal(out=noise, dtype=np.float32)
         return np.array(_act(self.config, self.state.weights.actor, observation, noise))
+
+    def begin(self) -> None:
+        """Nothing: see `Learner.begin`."""
 
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature; see `Learner.update`."""

@@ -10,11 +10,14 @@ that any number of them gives the same result to the bit.
 import math
 from typing import Any
 
+import numpy as np
+
 from rollin.compiling import kept
-from rollin.sac import gaussian, lanes, phases, products, team, vector
+from rollin.sac import bits, gaussian, lanes, phases, products, team, vector
 from rollin.sac import layers as networks
 from rollin.sac import memory as mem
 from rollin.sac import panels as packing
+from rollin.sac.bits import draw_normal
 from rollin.sac.lanes import LANES, PANEL
 from rollin.sac.layers import (
     panels,
@@ -28,6 +31,7 @@ from rollin.sac.memory import (
     ENTROPY,
     LOG_STD_MAX,
     LOG_STD_MIN,
+    NEXT,
     POLICY,
     POLICY_Q,
     Q_MEAN,
@@ -44,22 +48,63 @@ from rollin.sac.phases import (
     critic_loss,
     evaluate,
     minimum_backward,
+    policy_heads,
     take_inputs,
     temperature,
     temperature_step,
 )
 from rollin.sac.products import BIAS, RELU, multiply_row
-from rollin.sac.team import JOB, STOP, atomic_add, atomic_load, meet, share, wait_while
+from rollin.sac.team import (
+    DONE,
+    JOB,
+    STOP,
+    atomic_add,
+    atomic_load,
+    close_queue,
+    meet,
+    open_queue,
+    share,
+    take,
+    wait_while,
+)
 from rollin.sac.vector import LINE, OPTIONS, base, compiled
 
 # what `update` returns
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
+GROUP = 32  # samples that a thread takes from the queue at once, if there are several threads
 
-_HELPERS = (gaussian, lanes, mem, networks, packing, phases, products, team, vector)
+_HELPERS = (bits, gaussian, lanes, mem, networks, packing, phases, products, team, vector)
 _kept: Any = kept(helpers=_HELPERS, variant=LANES, **OPTIONS)
 
 
 # ------------------------------------------------------------------ one update
+
+
+@compiled
+def _groups(p, threads):
+    """Into how many groups of samples the policy's work is divided, and how large they are."""
+    samples = mem.batch(p).shape[0]
+    size = samples if threads == 1 else np.int64(GROUP)
+    return 2 * ((samples + size - 1) // size), size
+
+
+@compiled
+def _policy(rank, threads, p):
+    """Inputs and the policy's heads, group by group of the samples, until none is left.
+
+    Noise is not needed yet.
+    """
+    samples, team = mem.batch(p).shape[0], mem.team(p)
+    groups, size = _groups(p, threads)
+    while True:
+        group = take(team, groups, rank)
+        if group < 0:
+            return
+        block, first = group % 2, group // 2 * size
+        count = min(size, samples - first)
+        take_inputs(p, block, first, count)
+        policy_heads(p, block, first, count)
+        atomic_add(base(team) + 8 * DONE, 1)
 
 
 @compiled
@@ -79,8 +124,10 @@ def _update(rank, threads, p, count):
     first_c, rows_c = share(samples, PANEL, member, members)
     step, tau = step_of(p, count), temperature(p)
 
-    take_inputs(p, first, rows)
-    choose_actions(p, first, rows)
+    _policy(rank, threads, p)
+    meet(team, threads)
+    for block in (POLICY, NEXT):
+        choose_actions(p, block, first, rows)
     meet(team, threads)
     for c in range(begin, end):
         evaluate(p, c, first_c, rows_c)
@@ -117,17 +164,37 @@ def _update(rank, threads, p, count):
 
 
 @_kept
-def update(p, rank, threads, count):
+def begin(p):
+    """Let the other threads start on the policy's heads, while the caller does other things."""
+    team = mem.team(p)
+    open_queue(team)
+    atomic_add(base(team) + 8 * JOB, 1)
+
+
+@_kept
+def withdraw(p, threads):
+    """Undo `begin`: wait until nobody works for an update that will not come."""
+    close_queue(mem.team(p), _groups(p, threads)[0])
+
+
+@_kept
+def update(p, rank, threads, count, begun, state, function):
     """One update of SAC on all threads of the team; returns FINE or what diverged.
 
     Called with rank 0 for an update, and once with every other rank to serve: those calls take part
-    in all updates until the team is told to stop.
+    in all updates until the team is told to stop. begun: whether `begin` was called for it. state,
+    function: the source of noise (`bits`); if 0, the noise is there already.
     """
     team, done = mem.team(p), 0
     job = base(team) + 8 * JOB
     if rank == 0:
+        if state != 0:
+            noise = mem.noise(p)
+            draw_normal(state, function, noise.reshape(noise.size))
+        if not begun:
+            open_queue(team)
         if threads > 1:
-            team[JOB + 1] = count
+            team[JOB + 1], team[JOB + 2] = count, atomic_load(job) + 1
             atomic_add(job, 1)
         return _update(rank, threads, p, count)
     while True:
@@ -135,7 +202,10 @@ def update(p, rank, threads, count):
         if atomic_load(base(team) + 8 * STOP):
             return FINE
         done += 1
-        _update(rank, threads, p, team[JOB + 1])
+        if done == team[JOB + 2]:
+            _update(rank, threads, p, team[JOB + 1])
+        else:
+            _policy(rank, threads, p)
 
 
 @_kept
@@ -159,8 +229,11 @@ def turn_all(p):
 
 
 @_kept
-def act(p, observation, noise, scratch, action):
-    """tanh(μ + σε) for one observation; noise = 0 gives the mode. scratch: (2, widest), lines."""
+def act(p, observation, state, function, scratch, action):
+    """tanh(μ + σε) for one observation.
+
+    state, function: the source of ε (`bits`); if 0, so is ε. scratch: (3, widest), lines.
+    """
     layers, theta, size = mem.actor_layers(p), mem.theta(p), action.shape[0]
     last = layers.shape[0] - 1
     scratch[0, : layers[0, IN]] = observation
@@ -171,6 +244,10 @@ def act(p, observation, noise, scratch, action):
         multiply_row(x, weights, step, out, wide, inner, BIAS if layer == last else RELU)
     heads = scratch[(last + 1) % 2]
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
+    noise = scratch[2, :size]
+    noise[:] = np.float32(0)
+    if state != 0:
+        draw_normal(state, function, noise)
     for j in range(size):
         log_std = min(max(heads[size + j], low), high)
         action[j] = math.tanh(heads[j] + math.exp(log_std) * noise[j])

@@ -43,6 +43,15 @@ class SACLearner(Protocol):
         """An action in (-1, 1)^A for one observation: a draw, or the squashed mean."""
         ...
 
+    @property
+    def starts_early(self) -> bool:
+        """Whether `begin` gives other threads something to do."""
+        ...
+
+    def begin(self) -> None:
+        """Say that the next update will be from what `batch` holds now."""
+        ...
+
     def update(self, batch: Float, noise: Float | None = None) -> UpdateInfo:
         """One step of critics, targets, actor and temperature.
 

@@ -58,7 +58,7 @@ class Memory(NamedTuple):
     d_heads: Any  # (2 A, L)
     gradient: Any  # (threads, lines, 16): of a strip of weights
     sums: Any  # (threads, P, 16): of a layer's biases
-    out: Any  # (P, L, 16): the heads, or their deltas, in panels
+    out: Any  # (2, P, L, 16): the heads at POLICY and NEXT in panels, or their deltas
     observed: Any  # (2, P, L, 16): the actor's inputs at POLICY and NEXT
     x: Any  # (3, P, L, 16): the critics' inputs, action and observation
     gate: Any  # (2, P, L, 16): activations moved together
@@ -109,7 +109,7 @@ def allocate(
         d_heads=aligned(2 * actions, lines),
         gradient=aligned(threads, strip * (max(sizes) + 1), PANEL),
         sums=aligned(threads, max(wide, panels(2 * actions)), PANEL),
-        out=aligned(panels(2 * actions), lines, PANEL),
+        out=aligned(2, panels(2 * actions), lines, PANEL),
         observed=aligned(2, panels(seen), lines, PANEL),
         x=aligned(3, critic_inputs, lines, PANEL),
         gate=aligned(2, max(wide, panels(actions)), lines, PANEL),
@@ -159,8 +159,8 @@ _INTEGERS = {"actor_layers": 2, "critic_layers": 3, "target_layers": 3, "team": 
 _FLOATS = {
     **dict.fromkeys(("settings", "theta", "m", "v", "target", "ones"), 1),
     **dict.fromkeys(("turned", "batch", "rows", "slope", "d_heads"), 2),
-    **dict.fromkeys(("noise", "heads", "action", "gradient", "sums", "out"), 3),
-    **dict.fromkeys(("observed", "x", "gate"), 4),
+    **dict.fromkeys(("noise", "heads", "action", "gradient", "sums"), 3),
+    **dict.fromkeys(("out", "observed", "x", "gate"), 4),
     **dict.fromkeys(("actor", "critic", "delta"), 5),
 }
 _KINDS = {

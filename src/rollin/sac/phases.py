@@ -38,7 +38,7 @@ from rollin.sac.memory import (
 )
 from rollin.sac.panels import IN, OUT, TURNED, TURNED_PANELS, WEIGHTS
 from rollin.sac.products import BIAS, GATE, STORE, multiply
-from rollin.sac.vector import LINE, base, compiled, transpose
+from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, transpose
 
 # ------------------------------------------------------------------ inputs and actions
 
@@ -55,41 +55,49 @@ def _take(batch, column, target, size, first, count):
 
 
 @compiled
-def take_inputs(p, first, count):
-    """Rows of the batch as inputs of actor and critics; some samples."""
+def take_inputs(p, block, first, count):
+    """Rows of the batch as inputs of actor and critics; some samples of POLICY or NEXT.
+
+    What POLICY and DATA have in common goes with POLICY.
+    """
     batch, x, observed = mem.batch(p), mem.x(p), mem.observed(p)
     size, seen = mem.action(p).shape[1], mem.actor_layers(p)[0, IN]
-    _take(batch, size, observed[POLICY], seen, first, count)
-    _take(batch, size + seen, observed[NEXT], seen, first, count)
+    skipped = seen if block == NEXT else 0
+    _take(batch, size + skipped, observed[block], seen, first, count)
     # the policy's actions will overwrite what stands in their columns
-    _take(batch, 0, x[POLICY], size + seen, first, count)
-    _take(batch, seen, x[NEXT], size + seen, first, count)
-    _take(batch, 0, x[DATA], size + seen, first, count)
+    _take(batch, skipped, x[block], size + seen, first, count)
+    if block == POLICY:
+        _take(batch, 0, x[DATA], size + seen, first, count)
 
 
 @compiled
-def choose_actions(p, first, count):
-    """The policy's actions at s and s', which become inputs of the critics; some samples."""
-    layers, theta, h, lines = mem.actor_layers(p), mem.theta(p), mem.actor(p), mem.out(p)
-    observed, size = mem.observed(p), mem.action(p).shape[1]
-    low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
-    last, wide = layers.shape[0] - 1, panels(2 * size)
+def policy_heads(p, block, first, count):
+    """Means and log standard deviations of the policy at s or s'; some samples."""
+    layers, theta, h, lines = mem.actor_layers(p), mem.theta(p), mem.actor(p), mem.out(p)[block]
+    observed, heads = mem.observed(p), mem.heads(p)[block]
+    last, wide = layers.shape[0] - 1, panels(heads.shape[0])
     inner, weights = layers[last, IN], base(theta) + LINE * layers[last, WEIGHTS]
-    step, out, panel, out_panel = LINE * (inner + 1), base(lines), h.strides[2], lines.strides[0]
-    for block in (POLICY, NEXT):
-        x, to = base(observed[block]) + LINE * first, out + LINE * first
-        hidden(theta, layers, x, observed.strides[1], h, block, first, count)
-        below = place(h, block, last - 1, first)
-        multiply(below, panel, weights, step, to, out_panel, count, wide, inner, BIAS, to)
-        heads, action = mem.heads(p)[block], mem.action(p)[block]
-        for n in range(wide):
-            some = min(PANEL, 2 * size - n * PANEL)
-            transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
-        log_prob = mem.rows(p)[LOG_PROB + block]
-        squash(heads, action, mem.noise(p)[block], low, high, log_prob, first, count)
-        for n in range(panels(size)):
-            some = min(PANEL, size - n * PANEL)
-            transpose(action, n * PANEL, first, mem.x(p)[block, n], first, 0, some, count)
+    step, panel, out_panel = LINE * (inner + 1), h.strides[2], lines.strides[0]
+    x, out = base(observed[block]) + LINE * first, base(lines) + LINE * first
+    hidden(theta, layers, x, observed.strides[1], h, block, first, count)
+    below = place(h, block, last - 1, first)
+    multiply(below, panel, weights, step, out, out_panel, count, wide, inner, BIAS, out)
+    for n in range(wide):
+        some = min(PANEL, heads.shape[0] - n * PANEL)
+        transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
+
+
+@compiled
+def choose_actions(p, block, first, count):
+    """The policy's actions at s or s', which become inputs of the critics; some samples."""
+    low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
+    heads, action = mem.heads(p)[block], mem.action(p)[block]
+    size = action.shape[0]
+    log_prob = mem.rows(p)[LOG_PROB + block]
+    squash(heads, action, mem.noise(p)[block], low, high, log_prob, first, count)
+    for n in range(panels(size)):
+        some = min(PANEL, size - n * PANEL)
+        transpose(action, n * PANEL, first, mem.x(p)[block, n], first, 0, some, count)
 
 
 @compiled
@@ -124,14 +132,11 @@ def critic_backward(p, c, first, count):
         y = reward + gamma * mask * (following - tau * rows[LOG_PROB + NEXT, i])
         rows[ERROR + c, i] = rows[DATA_Q + c, i] - y
         slope[i] = np.float32(2.0 / samples) * rows[ERROR + c, i]
-    begin = PANEL * layers[last, WEIGHTS]
+    begin = base(theta) + LINE * layers[last, WEIGHTS]
     for n in range(panels(layers[last, IN])):
-        weights = theta[begin + n * PANEL : begin + (n + 1) * PANEL]
-        active, out = h[c, last - 1, n], delta[c, last - 1, n]
+        active, out = place(h[c], last - 1, n, 0), place(delta[c], last - 1, n, 0)
         for i in range(first, first + count):
-            for j in range(PANEL):
-                value = weights[j] * slope[i]
-                out[i, j] = value if active[i, j] > 0 else np.float32(0)
+            gate_line(begin + LINE * n, slope[i], active + LINE * i, out + LINE * i)
     backward(mem.turned(p), layers, last - 1, h, c, delta, c, first, count)
 
 
@@ -167,12 +172,11 @@ def critic_descend(p, c, step, who):
 def _where_smaller(p, c, order):
     """Write down the samples at which critic c is the smaller, and return how many they are."""
     mine, other = mem.rows(p)[POLICY_Q + c], mem.rows(p)[POLICY_Q + 1 - c]
-    found = 0
+    found = np.uint64(0)
     for i in range(mem.batch(p).shape[0]):
-        if mine[i] < other[i] or (mine[i] == other[i] and c == 0):
-            order[found] = i
-            found += 1
-    return found
+        order[found] = i  # the next overwrites it unless it counts: a branch would be a coin's
+        found += np.uint64(mine[i] < other[i] or (mine[i] == other[i] and c == 0))
+    return np.int64(found)
 
 
 @compiled
@@ -200,20 +204,18 @@ def _slope(p, c, order, first, count):
     layers, theta = mem.critic_layers(p)[c], mem.theta(p)
     h, delta, gate, slope = mem.critic(p), mem.delta(p), mem.gate(p)[c], mem.slope(p)
     last, panel, turned = h.shape[1], delta.strides[2], base(mem.turned(p))
-    begin, gates = PANEL * layers[last, WEIGHTS], base(gate) + LINE * first
+    one = np.float32(1)
+    begin, gates = base(theta) + LINE * layers[last, WEIGHTS], base(gate) + LINE * first
     for n in range(panels(layers[last, IN])):
-        weights = theta[begin + n * PANEL : begin + (n + 1) * PANEL]
-        active, out = h[c, last - 1, n], delta[c, last - 1, n]
+        active, out = place(h[c], last - 1, n, 0), place(delta[c], last - 1, n, 0)
         for b in range(first, first + count):
-            i = order[b]
-            for j in range(PANEL):
-                out[b, j] = weights[j] if active[i, j] > 0 else np.float32(0)
+            gate_line(begin + LINE * n, one, active + LINE * order[b], out + LINE * b)
     for layer in range(last - 1, 0, -1):
         inner, wide = layers[layer, OUT], panels(layers[layer, IN])
         for n in range(wide):
-            active, out = h[c, layer - 1, n], gate[n]
+            active, out = place(h[c], layer - 1, n, 0), base(gate[n])
             for b in range(first, first + count):
-                out[b] = active[order[b]]
+                copy_line(active + LINE * order[b], out + LINE * b)
         weights_t, step = turned + LINE * layers[layer, TURNED], LINE * inner
         above, below = place(delta, c, layer, first), place(delta, c, layer - 1, first)
         multiply(above, panel, weights_t, step, below, panel, count, wide, inner, GATE, gates)
@@ -229,7 +231,7 @@ def _slope(p, c, order, first, count):
 @compiled
 def actor_backward(p, first, count):
     """The actor's loss carried back; some samples."""
-    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)
+    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
     samples, size, last = mem.batch(p).shape[0], mem.action(p).shape[1], layers.shape[0] - 1
     scale = np.float32(1.0 / samples), np.float32(temperature(p) / samples)
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
@@ -264,7 +266,7 @@ def actor_loss(p):
 @compiled
 def actor_descend(p, step, who):
     """Adam on the actor."""
-    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)
+    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
     observed, last = mem.observed(p), layers.shape[0] - 1
     inputs, panel = base(observed[POLICY]), observed.strides[1]
     for layer in range(last):

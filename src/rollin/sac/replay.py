@@ -20,13 +20,17 @@ from rollin.arrays import Float
 from rollin.checks import at_least
 from rollin.compiling import kept
 from rollin.errors import RollinError, reason
-from rollin.sac.ages import Rows, draw_ages
+from rollin.sac import ages, bits, lanes, vector
+from rollin.sac.ages import Rows, draw_ages, draw_below
+from rollin.sac.bits import source
+from rollin.sac.vector import OPTIONS, compiled
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file
 WAITING_ROWS = 4096  # rows that wait in memory at the most before they go to the file
 BOX = 1 + 1e-6  # actions lie in [-1, 1], up to rounding
 
+_kept: Any = kept(helpers=(ages, bits, lanes, vector), **OPTIONS)
 _FLOAT32 = np.dtype(np.float32)
 _NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
 
@@ -154,24 +158,44 @@ class Replay:
                 self._filed, self._crc = self.total - 1, None  # that row goes to the file again
             self._end_episode()
 
-    def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
-        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill."""
-        if size > len(self) > 0:
+    def draw(
+        self, size: int, generator: Generator, p: float | None = None, *, coming: int = 0
+    ) -> Rows:
+        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill.
+
+        coming: rows that will be appended before these are gathered, and that count already.
+        """
+        total = self.total + coming
+        held = min(total, self.capacity)
+        if size > held > 0:
             raise RollinError(
-                f"The replay holds {len(self)} transitions, fewer than a batch of {size}: collect "
+                f"The replay holds {held} transitions, fewer than a batch of {size}: collect "
                 "more before the first update, or choose a smaller batch."
             )
-        return self.total - 1 - draw_ages(size, len(self), generator, p)
+        return total - 1 - draw_ages(size, held, generator, p)
 
     def gather(self, picked: Rows, out: Float) -> Float:
         """The batch of these rows, as a learner takes it, written into `out` and returned."""
-        expected = (len(picked), self.layout.batch_width)
+        self._check_batch(len(picked), out)
+        _gather(self.rows, picked, self._sizes, out)
+        return out
+
+    def _check_batch(self, size: int, out: Float) -> None:
+        expected = (size, self.layout.batch_width)
         if out.shape != expected or out.dtype != np.float32:
             raise RollinError(
-                f"A batch of {len(picked)} rows needs a float32 array of shape {expected}, "
+                f"A batch of {size} rows needs a float32 array of shape {expected}, "
                 f"got {out.dtype} of shape {out.shape}."
             )
-        _gather(self.rows, picked, self._sizes, out)
+
+    def sample(self, out: Float, generator: Generator, p: float | None = None) -> Float:
+        """Fill a batch with random rows, as `draw` and `gather` do; at once if p is None."""
+        where = source(generator) if p is None else None
+        held = len(self)
+        if where is None or not max(2, len(out)) <= held < 2**32:
+            return self.gather(self.draw(len(out), generator, p), out)
+        self._check_batch(len(out), out)
+        _sample(self.rows, self._sizes, out, *where, held, self.total)
         return out
 
     def outcomes(self, picked: Rows) -> Float:
@@ -352,7 +376,7 @@ def _header(layout: RowLayout) -> bytes:
     return text.ljust(HEADER - 1).encode() + b"\n"
 
 
-@kept(nogil=True, error_model="numpy")
+@_kept
 def _insert(row, observation, action, context, following, outcome, reward, flag):
     """Write a row; or write nothing and return the first number that is not allowed.
 
@@ -378,17 +402,27 @@ def _insert(row, observation, action, context, following, outcome, reward, flag)
     return -1
 
 
-@kept(nogil=True, error_model="numpy")
-def _gather(rows, picked, sizes, out):
-    """Rows of a batch: action, observation, context, next observation, context, reward, mask."""
+@compiled
+def _copy(row, sizes, to):
+    """A row as a batch has it: action, observation, context, next, context, reward, mask."""
     a, o, c = sizes[0], sizes[1], sizes[2]
-    capacity = rows.shape[0]
+    head = a + o + c
+    for i in range(head + o):
+        to[i] = row[i]
+    for i in range(c):
+        to[head + o + i] = row[a + o + i]
+    to[head + o + c] = row[head + o]
+    to[head + o + c + 1] = min(row[head + o + 1], np.float32(1))
+
+
+@_kept
+def _gather(rows, picked, sizes, out):
     for b in range(len(picked)):
-        row, to = rows[picked[b] % capacity], out[b]
-        head = a + o + c
-        for i in range(head + o):
-            to[i] = row[i]
-        for i in range(c):
-            to[head + o + i] = row[a + o + i]
-        to[head + o + c] = row[head + o]
-        to[head + o + c + 1] = min(row[head + o + 1], np.float32(1))
+        _copy(rows[picked[b] % rows.shape[0]], sizes, out[b])
+
+
+@_kept
+def _sample(rows, sizes, out, state, function, held, total):
+    for b in range(out.shape[0]):
+        number = total - 1 - draw_below(state, function, held)
+        _copy(rows[number % rows.shape[0]], sizes, out[b])

@@ -34,8 +34,9 @@ def atomic_load(typing, address):
 _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 _usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
 
-ARRIVED, GENERATION, JOB, STOP = 0, 8, 16, 24  # places in a team's int64s, on lines of their own
-TEAM = 32
+# places in a team's int64s, on lines of their own
+ARRIVED, GENERATION, JOB, STOP, TAKEN, DONE, FRONT, BACK = range(0, 64, 8)
+TEAM = 64
 SPINS, YIELDS = 4_000, 20_000  # then a waiting thread sleeps between looks, longer and longer
 LONGEST_SLEEP = 1_000  # µs
 POSIX = os.name == "posix"
@@ -66,6 +67,42 @@ def meet(team, threads):
         atomic_add(place + 8 * GENERATION, 1)
     else:
         wait_while(place + 8 * GENERATION, generation)
+
+
+@compiled
+def open_queue(team):
+    """Let `take` hand out pieces of work from the first again; nobody may be at work on one."""
+    for place in (DONE, FRONT, BACK):
+        team[place] = 0
+    taken = base(team) + 8 * TAKEN
+    atomic_add(taken, -atomic_load(taken))  # the last: until here nothing is handed out
+
+
+@compiled
+def take(team, pieces, rank):
+    """The number of a piece of work that nobody else will get, or -1 if none is left.
+
+    Even ranks take from the front and odd ones from the back, so that two threads find what they
+    wrote last time in their own caches. Whoever has done a piece counts it in DONE.
+    """
+    place = base(team)
+    if atomic_add(place + 8 * TAKEN, 1) >= pieces:
+        return -1
+    if rank % 2 == 0:
+        return atomic_add(place + 8 * FRONT, 1)
+    return pieces - 1 - atomic_add(place + 8 * BACK, 1)
+
+
+@compiled
+def close_queue(team, pieces):
+    """Hand out no more pieces, and wait until those that were handed out are done."""
+    place = base(team)
+    taken = min(atomic_add(place + 8 * TAKEN, pieces), pieces)
+    while True:
+        done = atomic_load(place + 8 * DONE)
+        if done == taken:
+            return
+        wait_while(place + 8 * DONE, done)
 
 
 @compiled

@@ -150,6 +150,40 @@ def transpose(source, i, j, target, to_i, to_j, rows, columns):
             target[to_i + n, to_j + m] = source[i + m, j + n]
 
 
+# ------------------------------------------------------------------ lines of a panel
+
+_PARTS = [4 * LANES * part for part in range(PANEL // LANES)]  # bytes from the begin of a line
+
+
+@intrinsic
+def copy_line(typing, source, target):
+    """Copy the 16 numbers of a line."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for part in _PARTS:
+            store(builder, load(builder, VECTOR, args[0], part), args[1], part)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def gate_line(typing, line, scale, gate, target):
+    """Write a line times a number where the line `gate` is positive, else 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        line, scale, gate, target = args
+        factor = splat(builder, scale)
+        for part in _PARTS:
+            value = builder.fmul(load(builder, VECTOR, line, part), factor)
+            active = load(builder, VECTOR, gate, part)
+            positive = builder.fcmp_ordered(">", active, zero(VECTOR))
+            store(builder, builder.select(positive, value, zero(VECTOR)), target, part)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.float32, types.int64, types.int64), generate
+
+
 # ------------------------------------------------------------------ arrays and their addresses
 
 
