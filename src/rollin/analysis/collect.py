@@ -8,7 +8,7 @@ from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.formats import ConfigFile
-from rollin.runs.records import RUNS, Record, condition_text, read_records
+from rollin.runs.records import MOST_STEPS, RUNS, Record, condition_text, read_records
 from rollin.sweeps.study import Study
 from rollin.sweeps.study_file import studies_in
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
@@ -157,10 +157,10 @@ def _take(
 def _steps_of(described: ConfigFile, steps: dict[str, set[tuple[int, int]]]) -> list[int]:
     """Steps at which a run is read: those of its task's studies, at its own scale."""
     own = described.config.get("steps")
+    length = own if isinstance(own, int) and 0 < own <= MOST_STEPS else 1
     found: set[int] = set()
     for step, whole in steps.get(described.task, ()):
-        scales = {1.0, described.scale, own / whole if isinstance(own, int) else 1.0}
-        found |= {round(step * scale) for scale in scales}
+        found |= {round(step * scale) for scale in (1.0, described.scale, length / whole)}
     return sorted(found)
 
 

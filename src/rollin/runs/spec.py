@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 
@@ -39,8 +39,22 @@ class RunSpec(Generic[Config]):
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as in config.json."""
-        options: Any = self.config
-        return {"engine": self.config.engine, "task": self.task, "config": asdict(options)}
+        return {"engine": self.config.engine, "task": self.task, "config": plain(self.config)}
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """Options as plain values.
+
+    One that a later version added has `metadata={"since": VERSION}` and is left out at its default,
+    so that the hashes of earlier runs stay as they were.
+    """
+    found: dict[str, Any] = {}
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if "since" in option.metadata and value == option.default:
+            continue
+        found[option.name] = plain(value) if is_dataclass(value) else value
+    return found
 
 
 @dataclass(frozen=True)

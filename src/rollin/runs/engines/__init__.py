@@ -63,7 +63,13 @@ def spec_of(run: RunDirectory) -> RunSpec[Any]:
 def spec_from(name: str, task: str, config: dict[str, Any]) -> RunSpec[Any]:
     """A spec from plain values, of this version or an older one."""
     kind = engine(name).config_class
-    return RunSpec(task, config_from(kind, kind.as_it_was(task, config)))
+    try:
+        then = kind.as_it_was(task, config)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RollinError(
+            f"config.json does not hold the options of a run of {task} ({error!r}): it was changed."
+        ) from error
+    return RunSpec(task, config_from(kind, then))
 
 
 def condition_key(spec: RunSpec[Any]) -> str:
