@@ -37,7 +37,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import condition_key, engine, spec_of
 from rollin.runs.engines.rollin_run import REPLAY
 from rollin.runs.execute import run as run_spec
-from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.files import make_directory, read_json, write_atomically
 from rollin.runs.records import RUNS, Reading, Record, condition_text, read_records, write_records
 from rollin.runs.spec import Membership, RunSpec
 from rollin.sac.replay import HEADER, RowLayout
@@ -202,7 +202,13 @@ def collect(out: Path, results: Path = RESULTS) -> None:
     visits: dict[Key, list[Sequence[Any]]] = {}
     for condition, by_scale in grouping.runs.items():
         for record in (record for runs in by_scale.values() for record in runs):
-            new = replace(record, labels=condition.labels, family=STUDY.shared, scale=1.0)
+            new = replace(
+                record,
+                labels=condition.labels,
+                family=STUDY.shared,
+                scale=1.0,
+                processor=record.processor or earlier_machine(record.path),
+            )
             if key_of(new) in kept and kept[key_of(new)].step > new.step:
                 print(f"Passed over {record.path}: the records have a longer run of its seed")
                 continue
@@ -216,6 +222,12 @@ def collect(out: Path, results: Path = RESULTS) -> None:
         write_atomically(results / name, text)
     merge("visits.csv", visits, results)
     print(f"{count} runs into {results}")
+
+
+def earlier_machine(path: Path | None) -> str:
+    """Where a run of 0.1.0 was begun, which had a file of its own for that."""
+    file = None if path is None else path / "machine.json"
+    return str(read_json(file).get("processor", "")) if file and file.exists() else ""
 
 
 def evaluate(out: Path, results: Path = RESULTS) -> None:

@@ -256,8 +256,3 @@ def find_runs(directory: Path) -> list[RunDirectory]:
     if not directory.is_dir():
         raise RollinError(f"{directory} is not a directory.")
     return [RunDirectory(path.parent) for path in sorted(directory.rglob(CONFIG))]
-
-
-def conditions_of(studies: Sequence[StudyPlan]) -> list[Condition]:
-    """All conditions of some studies, each once."""
-    return list(dict.fromkeys(c for study in studies for c in study.conditions))
