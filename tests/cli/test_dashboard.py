@@ -186,8 +186,6 @@ def test_list_names_broken_runs_and_a_broken_sweep(sweep, capsys) -> None:
 
 
 def test_list_takes_odd_values_for_what_they_are(sweep, capsys) -> None:
-    result = sweep.jobs[0].out / "result.json"
-    write_json(result, {**read_json(result), "seconds": None})
     running(sweep, 2, steps_per_second=0.0)
     path = sweep.jobs[2].out / "status.json"
     write_json(path, {n: v for n, v in read_json(path).items() if n != "eta_seconds"})

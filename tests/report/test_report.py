@@ -142,7 +142,7 @@ def test_records_round_trip(tmp_path) -> None:
     again = only(tmp_path / "csv")
     assert table_csv(again) == table_csv(only(tmp_path / "runs"))
     (tmp_path / "csv" / "runs.csv").write_text("reward,alpha\neasy,0.1\n")
-    with pytest.raises(RollinError, match=r"runs\.csv has no column task, condition"):
+    with pytest.raises(RollinError, match=r"runs\.csv has no column family, task, condition"):
         found_in(tmp_path / "csv")
 
 

@@ -341,6 +341,8 @@ def test_learners_go_on_with_each_other_s_state():
     assert jax.update(batch).critic_loss == pytest.approx(cpu.update(batch).critic_loss, rel=1e-5)
 
 
+@pytest.mark.parametrize("name", ["cpu", "jax"])
+@pytest.mark.parametrize("where", [0, 3, 5, -2])
 def test_a_bad_number_in_a_batch_stops_the_learner_before_it_spoils_it(name, where):
     learner = make(name, 3, 1, (8,), 4)
     learner.update(random_batch(learner, 0))

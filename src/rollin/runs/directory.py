@@ -155,7 +155,9 @@ class RunDirectory:
         except OSError as error:
             raise RollinError(f"{path} could not be opened: {reason(error)}.") from error
         with open(handle, "r+b") as file:
-            if not take_lock(file.fileno()):
+            taken = take_lock(file.fileno())
+            file.seek(0)  # where Windows locks is far behind what the file says
+            if not taken:
                 holder = file.read(20).decode(errors="replace").strip()
                 raise RunBusyError(
                     f"{self.path} is being run by process {holder or '?'}: "
