@@ -14,7 +14,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := dfa310a509036ab9007d7190053512b8689c63b2
+EVIDENCE_COMMIT := ff507c0d5214ba84b3cc0661c7c988f6113b617a
 
 .PHONY: demo test test-fast browser lint format docs pages bench bench-sac bench-sac-avx2 \
 	bench-scaling bench-learning bench-peers evidence evidence-collect clean
