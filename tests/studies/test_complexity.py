@@ -620,7 +620,7 @@ def climb_for_ever(path: str) -> None:
 def test_a_worker_in_a_long_climb_leaves_with_a_killed_parent(tmp_path) -> None:
     held = tmp_path / "held"
     program = (
-        "import sys; from tests import test_complexity as t;"
+        "import sys; from tests.studies import test_complexity as t;"
         "list(t.run_in_pool(t.climb_for_ever, [sys.argv[1]], 1))"
     )
     parent = subprocess.Popen([sys.executable, "-c", program, str(held)], cwd=ROOT)
