@@ -24,8 +24,8 @@ def test_python_in_the_docs_runs(page, number, code, tmp_path, monkeypatch, caps
     for long, short in SHORTER.items():
         code = code.replace(long, short)
     exec(compile(code, f"{page.name}[{number}]", "exec"), {"__name__": "__docs__"})
-    printed = capsys.readouterr().out
-    for line in code.splitlines():  # a comment behind print() is what it prints
+    printed = capsys.readouterr().out.splitlines()
+    for line in code.splitlines():  # a comment behind print() is the whole line that it prints
         if line.lstrip().startswith("print(") and "  # " in line:
             assert line.partition("  # ")[2] in printed
 
