@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rollin.analysis.collect import collect
+from rollin.cli import main
 from rollin.paper.tables import find_table
 from rollin.report.page import make_report
 from rollin.runs.engines.sac_options import SACRunConfig
@@ -272,3 +273,20 @@ def test_print_shows_whole_tables_in_black_on_white(opened) -> None:
     assert luminance(opened, "body", "color") == 0
     assert luminance(opened, ".panel svg text", "fill") < 100
     assert opened.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_the_report_of_a_sweep_of_ones_own_compares_with_its_baseline(browser, tmp_path) -> None:
+    arguments = ["--steps", "300", "--warmup", "100", "--batch", "16", "--hidden", "8", "8"]
+    arguments += ["--log-every", "150", "--eval-episodes", "1", "--threshold", "-1"]
+    grid = ["--grid", "beta=0,0.4", "--seeds", "2", "--against", "beta=0"]
+    assert main(["sweep", "tests.toys:Line", "--out", str(tmp_path), *grid, *arguments]) == 0
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.locator("table.grid thead th").all_inner_texts() == ["β = 0", "β = 0.4"]
+    assert page.locator("h3", has_text="Better than the baseline?").count() == 1
+    better = page.locator("[aria-label='Probability of improvement'] tbody tr")
+    assert better.all_inner_texts()[0].split("\t")[:3] == ["κ at the end", "β = 0.4", "1"]
+    assert page.locator("button.key").all_inner_texts() == ["β = 0", "β = 0.4"]
+    assert "published" not in page.locator("main").inner_text().lower()
+    page.close()
