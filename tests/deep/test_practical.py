@@ -16,6 +16,7 @@ from rollin.deep.practical import RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.context_env import ContextEnv
 from rollin.sac.config import SACConfig
+from rollin.sac.learner import LearnerName
 from rollin.sac.replay import GOES_ON
 from rollin.streams import Streams
 from tests.toys import Line
@@ -32,13 +33,17 @@ def begin(
     sac: SACConfig = TINY,
     capacity: int = 100_000,
     curriculum: Curriculum | None = None,
+    learner: LearnerName = "cpu",
+    env: Line | None = None,
     **options: Any,
 ) -> DeepState:
-    env = ContextEnv(Line(length, R))
-    walked = curriculum or env.curriculum
+    made = ContextEnv(env or Line(length, R))
+    walked = curriculum or made.curriculum
     assert walked is not None
     settings = RollinOptions(**{"beta": 0.5, "warmup": 8, **options})
-    return DeepState.begin(env, walked, settings, sac, seed=seed, capacity=capacity)
+    return DeepState.begin(
+        made, walked, settings, sac, seed=seed, capacity=capacity, learner=learner
+    )
 
 
 def take(state: DeepState, steps: int) -> list[RollinStep]:

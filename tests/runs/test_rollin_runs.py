@@ -142,8 +142,9 @@ def test_a_policy_loads_without_the_training_code(tmp_path):
         {"updates": "short", "counted": "main"},
         {"learner": "jax"},
         {"method": "scratch"},
+        {"explorer": "main", "prefix": "hidden", "guide": "frozen"},
     ],
-    ids=["plain", "all options", "short", "jax", "scratch"],
+    ids=["plain", "all options", "short", "jax", "scratch", "ablations"],
 )
 def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options):
     spec = line(600, **options)

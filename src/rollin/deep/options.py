@@ -4,7 +4,7 @@ Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from rollin.checks import at_least, check_beta, one_of
@@ -42,6 +42,15 @@ class RollinOptions:
     exp_fill: int = 1
     """Transitions that D_exp must hold before π_exp learns: 1, so from the first on, as jaxrl draws
     a batch with replacement from whatever there is."""
+    explorer: Literal["fresh", "main"] = field(default="fresh", metadata={"since": "0.2.0"})
+    """Who acts after a roll-in: fresh, π_exp, which starts anew at every switch; main, an ablation
+    with one learner: π_main itself goes on under ω_k, and learns at these steps."""
+    prefix: Literal["replay", "hidden"] = field(default="replay", metadata={"since": "0.2.0"})
+    """Transitions of the roll-in itself: replay, they are recorded in D; hidden, an ablation: no
+    agent ever learns from them, nor at these steps. They count as steps either way."""
+    guide: Literal["current", "frozen"] = field(default="current", metadata={"since": "0.2.0"})
+    """Who rolls in under ω_{k-1}: current, π_main as it is now; frozen, an ablation: π_main as it
+    was at the last switch."""
 
     def __post_init__(self) -> None:
         check_beta(self.beta)
@@ -50,11 +59,19 @@ class RollinOptions:
             ("updates", ("detailed", "short")),
             ("sampling", ("uniform", "geometric")),
             ("counted", ("all", "main")),
+            ("explorer", ("fresh", "main")),
+            ("prefix", ("replay", "hidden")),
+            ("guide", ("current", "frozen")),
         ):
             one_of(name, getattr(self, name), known)
         if not (math.isfinite(self.go_explore) and self.go_explore >= 0):
             raise RollinError(f"go_explore must be 0 or more, got {self.go_explore}.")
         at_least(1, "exp_fill", self.exp_fill)
+        if self.method == "fresh" and self.explorer == "main":
+            raise RollinError(
+                "method fresh is the fresh explorer without a roll-in, and explorer main leaves no "
+                "fresh explorer: use one of them."
+            )
         if not 0 < self.p < 1:
             raise RollinError(f"p must lie in (0, 1), got {self.p}.")
 

@@ -3,9 +3,11 @@
 The loop yields after every environment step and knows nothing of files or screens; whoever consumes
 it decides when to stop, what to log and when to write a checkpoint (at the end of an episode). An
 episode begins with a seed from the stream `env`, so that a run restored at the end of one goes on
-exactly as it would have.
+exactly as it would have. Three ablations change one line each: who rolls in (20), who goes on from
+there (18), and whether the roll-in is recorded (27).
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
@@ -24,7 +26,7 @@ from rollin.sac.replay import Replay
 from rollin.sac.selection import Selection
 
 Actor = Literal["main", "rollin", "exp"]
-"""Who acted: π_main(·|ω_k), π_main(·|ω_{k-1}) while rolling in, or π_exp(·|ω_k)."""
+"""Who acted: π_main(·|ω_k), the guide π_main(·|ω_{k-1}) while rolling in, or π_exp(·|ω_k)."""
 
 
 @dataclass(slots=True)
@@ -83,11 +85,12 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
     >>> state.close()
     """
     env, curriculum, options = state.env, state.curriculum, state.options
-    main, exp, D, D_exp = state.main, state.exp, state.D, state.D_exp
+    main, exp, guide, D, D_exp = state.main, state.exp, state.guide, state.D, state.D_exp
     progress, streams = state.progress, state.streams
     beta, stop = options.rolls_in, options.stop_probability(main.config.gamma)
     contexts = curriculum.contexts.astype(np.float32)
     learn, short = Updates(state), options.updates == "short"
+    one_learner, hidden = options.explorer == "main", options.prefix == "hidden"
     go_explore = GoExplore(options.go_explore, env, streams)
     while True:  # 3: for each environment step, one episode after the other
         k = progress.k
@@ -101,32 +104,34 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
         stopped = over = False
         while not over:
             step = state.step + 1
-            if not episode.rollin:
+            if not episode.rollin or (stopped and one_learner):
                 actor, agent, context = "main", main, omega  # 24
             elif stopped:
                 actor, agent, context = "exp", exp, omega  # 18
             else:
-                actor, agent, context = "rollin", main, previous  # 20
+                actor, agent, context = "rollin", guide, previous  # 20
                 stopped = streams["rollin"].random() < stop  # 21
+            recorded = not (hidden and actor == "rollin")
+            learning = recorded and step > options.warmup
             with _naming(episode, step):
                 if step <= options.warmup:
                     a = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
                 else:
                     a = agent.act(np.concatenate((s, context)))
                 a = go_explore(a, outcome)
-                learns = step > options.warmup and (short or not episode.rollin)  # 28
-                if learns:
+                main_learns = learning and (short or actor == "main")  # 28
+                if main_learns:
                     learn.begin()
                 seen = env.step(a)  # 26
-                ends = {"terminated": seen.terminated, "truncated": seen.truncated}
+                told = {"terminated": seen.terminated, "truncated": seen.truncated}
+                told["recorded"] = recorded
                 after, outcome = seen.observation, seen.outcome
-                D.append(s, a, seen.reward, after, context=omega, outcome=outcome, **ends)  # 27
-                exp_info = None
-                info = learn.main() if learns else None  # 29
+                D.append(s, a, seen.reward, after, context=omega, outcome=outcome, **told)  # 27
+                info = learn.main() if main_learns else None  # 29
                 if actor == "exp":  # 31
                     D_exp.take_newest()  # 32
-                if step > options.warmup and (short or actor == "exp"):
-                    exp_info = learn.exp()  # 33
+                exp_learns = learning and (short or actor == "exp")
+                exp_info = learn.exp() if exp_learns else None  # 33
                 episode.count(seen, actor)
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
@@ -150,6 +155,7 @@ def finish_episode(state: DeepState, episode: Episode) -> str | None:
         window.restart()
         state.D_exp.clear()
         state.exp.reset()  # 7
+        state.freeze_guide()
     return mastered
 
 
@@ -205,5 +211,5 @@ class _naming:  # noqa: N801  (used as a statement)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, RollinError):
-            text = str(error).removeprefix(f"Step {self.step}: ")
+            text = re.sub(r"^Step \d+: ", "", str(error))  # the replay counts its rows
             raise RollinError(f"Episode {self.episode.number}, step {self.step}: {text}") from error

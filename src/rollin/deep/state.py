@@ -1,6 +1,6 @@
 """All that the practical algorithm keeps from step to step: two agents, D, D_exp, the progress."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from rollin.streams import Streams
 class DeepState:
     """Where a run of the practical algorithm stands.
 
-    main, exp: the agents π_main and π_exp; D: all transitions; D_exp: those that π_exp collected
-    since the last switch; window: the last episodes under ω_k; step, episode: how many so far.
+    main, exp: the agents π_main and π_exp; guide: who rolls in, π_main itself unless it is frozen;
+    D: all transitions that are recorded; D_exp: those that π_exp collected since the last switch;
+    window: the last episodes under ω_k; step, episode: how many so far.
     """
 
     env: ContextEnv
@@ -35,6 +36,7 @@ class DeepState:
     options: RollinOptions
     main: SACLearner
     exp: SACLearner
+    guide: SACLearner
     D: Replay
     D_exp: Selection
     progress: Progress
@@ -69,38 +71,52 @@ class DeepState:
         sizes = env.observation_size + env.context_size, env.action_size
         main = make_learner(learner, *sizes, sac, streams.under("main"))
         exp = make_learner(learner, *sizes, sac, streams.under("exp"))
+        guide = main
+        if options.guide == "frozen":  # it only acts: one thread will do
+            guide = make_learner(learner, *sizes, replace(sac, threads=1), streams.under("guide"))
+            guide.set_state(main.get_state())
         layout = RowLayout(
             env.observation_size, env.action_size, env.context_size, env.outcome_size
         )
         D = Replay(layout, capacity, replay_path)
         progress = curriculum.progress(scratch=options.method == "scratch")
         window = Window(curriculum.episodes)
-        return cls(env, curriculum, options, main, exp, D, Selection(D), progress, window, streams)
+        return cls(
+            env, curriculum, options, main, exp, guide, D, Selection(D), progress, window, streams
+        )
+
+    @property
+    def agents(self) -> dict[str, SACLearner]:
+        """All networks that there are, by name: two agents, and the guide if it is frozen."""
+        guide = {} if self.guide is self.main else {"guide": self.guide}
+        return {"main": self.main, "exp": self.exp, **guide}
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        """What has a state of its own, in the order in which it is put back."""
+        names = ("D", "D_exp", "progress", "window", "streams")
+        return {**self.agents, **{name: getattr(self, name) for name in names}}
+
+    def freeze_guide(self) -> None:
+        """At a switch: a frozen guide becomes π_main as it is now; a current one is π_main."""
+        if self.guide is not self.main:
+            self.guide.set_state(self.main.get_state())
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on at the end of an episode, by part."""
-        return {
-            "main": self.main.get_state(),
-            "exp": self.exp.get_state(),
-            "D": self.D.get_state(),
-            "D_exp": self.D_exp.get_state(),
-            "progress": self.progress.get_state(),
-            "window": self.window.get_state(),
-            "streams": self.streams.get_state(),
-            "step": self.step,
-            "episode": self.episode,
-        }
+        parts = {name: part.get_state() for name, part in self._parts.items()}
+        return {**parts, "step": self.step, "episode": self.episode}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to a state that `get_state` gave."""
-        for name in ("main", "exp", "D", "D_exp", "progress", "window", "streams"):
-            getattr(self, name).set_state(state[name])
+        for name, part in self._parts.items():
+            part.set_state(state[name])
         self.step, self.episode = int(state["step"]), int(state["episode"])
 
     def close(self) -> None:
         """Release the learners' threads; the environment stays open."""
-        self.main.close()
-        self.exp.close()
+        for agent in self.agents.values():
+            agent.close()
 
 
 def check_relabelling(env: ContextEnv) -> None:

@@ -123,8 +123,12 @@ class Replay:
         truncated: bool,
         context: ArrayLike | None = None,
         outcome: ArrayLike | None = None,
+        recorded: bool = True,
     ) -> None:
-        """Add one transition; an error leaves the replay as it was."""
+        """Add one transition; an error leaves the replay as it was.
+
+        recorded: if not, the transition is checked as any other and not added.
+        """
         if self.path is not None and self.total - self._filed >= min(WAITING_ROWS, self.capacity):
             self._write()
         flag = TERMINATED if terminated else TRUNCATED if truncated else GOES_ON
@@ -142,10 +146,12 @@ class Replay:
             self._vector("next observation", next_observation, layout.observation),
             self._vector("outcome", outcome, layout.outcome),
         )
-        slot = self.total % self.capacity
-        culprit = _insert(self.rows[slot], *parts, reward, flag)
+        row = self.rows[self.total % self.capacity] if recorded else np.empty_like(self.rows[0])
+        culprit = _insert(row, *parts, reward, flag)
         if culprit >= 0:
             raise self._bad_number(culprit, parts, reward)
+        if not recorded:
+            return
         self.total += 1
         if flag != GOES_ON:
             self._end_episode()

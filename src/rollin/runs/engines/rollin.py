@@ -82,13 +82,16 @@ class RollinEngine(Engine[RollinConfig]):
         return tuple(getattr(config, name) for name in MATTERS)
 
     def canonical(self, task: str, config: RollinConfig) -> RollinConfig:
-        """Without what does not make another condition; β = 0 is the baseline however it is put."""
+        """Without what does not make another condition; β = 0 is the baseline however it is put.
+
+        Who rolls in, who goes on and what is recorded means nothing without a roll-in.
+        """
         plain = without_logging(super().canonical(task, config))
         options = plain.algorithm
         if options.method in ("rollin", "baseline") and not options.rolls_in:
             options = replace(options, method="baseline")
         if options.method in ("baseline", "scratch"):
-            options = replace(options, beta=0.0)
+            options = replace(options, beta=0.0, explorer="fresh", prefix="replay", guide="current")
         own = TASKS[task].delta if task in TASKS else None
         delta = own if plain.delta is None else plain.delta
         if delta is not None:

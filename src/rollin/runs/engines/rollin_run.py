@@ -250,7 +250,7 @@ class RollinRun(Driver[RollinConfig]):
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on."""
         state = self.state.get_state()
-        for agent in ("main", "exp"):
+        for agent in self.state.agents:
             good_state(state[agent], self.step)
         return {
             "rollin": state,
@@ -267,7 +267,9 @@ class RollinRun(Driver[RollinConfig]):
         if len(self.counters.measured) != len(self.env.measures) or seen.keys() != {"main", "exp"}:
             raise ValueError("other measures or agents than the run has")
         check_streams(rollin["streams"])
-        if rollin["D"]["total"] != rollin["step"] or rollin["progress"]["K"] != self.curriculum.K:
+        hidden = self.config.algorithm.prefix == "hidden"
+        recorded = rollin["step"] - (self.counters.rollin_steps if hidden else 0)
+        if rollin["D"]["total"] != recorded or rollin["progress"]["K"] != self.curriculum.K:
             raise ValueError("a replay or a curriculum of another length")
         self.state.set_state(rollin)
         checked(self.state.progress)
