@@ -16,6 +16,7 @@ from rollin.analysis.findings import exact_test
 from rollin.analysis.statistics import (
     Interval,
     Strata,
+    exact_permutation,
     improvement_interval,
     iqm_interval,
     outcomes,
@@ -291,3 +292,33 @@ def test_an_exact_test_of_counts_that_cannot_be_is_refused() -> None:
 def test_what_cannot_be_used_is_told(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(RollinError, match=sentence):
         call()
+
+
+# ------------------------------------------------------------------ permutations
+
+
+def test_permutations_by_hand() -> None:
+    """Of the six splits of 1, 2, 3, 9 into pairs, {3, 9} and {1, 2} lie furthest apart."""
+    assert exact_permutation([3, 9], [1, 2]) == 2 / 6
+    assert exact_permutation([2, 9], [1, 3]) == 4 / 6
+    assert exact_permutation([1, 2], [1, 2]) == 1.0
+    assert exact_permutation([5], [0, 0, 0]) == 1 / 4
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    st.lists(st.integers(0, 4), min_size=1, max_size=4),
+)
+def test_permutations_are_those_of_full_enumeration(ours: list[int], other: list[int]) -> None:
+    values, every = [*ours, *other], range(len(ours) + len(other))
+
+    def apart(chosen: tuple[int, ...]) -> Fraction:
+        rest = [values[i] for i in every if i not in chosen]
+        return abs(
+            Fraction(sum(values[i] for i in chosen), len(chosen)) - Fraction(sum(rest), len(rest))
+        )
+
+    splits = [apart(chosen) for chosen in itertools.combinations(every, len(ours))]
+    seen = apart(tuple(range(len(ours))))
+    expected = sum(distance >= seen for distance in splits) / len(splits)
+    assert exact_permutation(ours, other) == expected

@@ -109,6 +109,27 @@ def improvement_interval(
     return _interval(probability_of_improvement(ours, other), drawn / len(pairs), level)
 
 
+def exact_permutation(ours: Sequence[int], other: Sequence[int]) -> float:
+    """Permutation test of equal means of whole numbers: the exact two-sided p-value.
+
+    It is the share of all ways to split the values into two such groups, in which the means are at
+    least as far apart. Splits are counted by their size and sum, not made one by one.
+    """
+    values, n = [*ours, *other], len(ours)
+    splits: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in values)]
+    for seen, value in enumerate(values):  # splits[i][s]: ways to choose i values of sum s
+        for size in range(seen, -1, -1):
+            for total, ways in splits[size].items():
+                splits[size + 1][total + value] += ways
+    all_of_them = sum(values)
+
+    def apart(total: int) -> int:  # the distance of the means, times a constant
+        return abs(total * len(values) - all_of_them * n)
+
+    far = sum(ways for total, ways in splits[n].items() if apart(total) >= apart(sum(ours)))
+    return far / math.comb(len(values), n)
+
+
 def _cells(strata: Strata) -> list[np.ndarray]:
     """Every cell as an array, sorted so that no interval depends on the order of the seeds."""
     cells = [np.sort(np.asarray(values, dtype=float)) for values in strata]
