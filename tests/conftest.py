@@ -1,11 +1,20 @@
-"""Shared MDPs, strategies and fixtures; kernels that are compiled once; the order of the tests.
+"""Shared MDPs, strategies and fixtures; what is compiled once for all; the order of the tests.
 
 slow.txt names the tests, or files of tests, that take more than half a second of a core, the
 longest first: they begin, so that all workers end together, and `make test-fast` leaves them out.
+
+What a new test can share: kernels (`pytest_configure` compiles those of an engine; a test's own
+compiled function is `rollin.compiling.kept`, not `njit`), programs of JAX (any process that pytest
+starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `made_runs`
+for directories of runs that nobody has to train. Tests that share a costly fixture of their module
+have one `xdist_group`, so that one worker makes it.
 """
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +38,18 @@ KERNELS = (  # the tabular ones and those of SAC, beside each other
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the kernels before workers begin: without, each worker would compile all of them."""
+    """Compile the kernels before workers begin: without, each worker would compile all of them.
+
+    JAX's programs are kept while the tests run, for all processes that they start.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        place = tempfile.mkdtemp(prefix="rollin-jax-")
+        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
+        os.environ |= {
+            "JAX_COMPILATION_CACHE_DIR": place,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         begun = [subprocess.Popen([sys.executable, "-c", program]) for program in KERNELS]
         for process in begun:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from rollin import RollinError
-from rollin.sac import lanes, memory, products
+from rollin.compiling import kept as keep
+from rollin.sac import lanes, memory, products, team, vector
 from rollin.sac.cpu import CpuLearner
 from rollin.sac.lanes import PANEL
 from rollin.sac.memory import aligned
@@ -19,6 +19,9 @@ from tests.sac.test_sac import make, random_batch
 SIZES = st.integers(1, 70)
 FILL = 7.0  # stands where nothing may be written
 COUNT = np.int64  # all arguments of the products are int64
+compiled = keep(
+    helpers=(lanes, memory, products, team, vector), variant=lanes.LANES, error_model="numpy"
+)
 
 
 def in_panels(matrix: np.ndarray, spare: int = 0, fill: float = 0.0) -> np.ndarray:
@@ -39,22 +42,22 @@ def random(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-@njit(error_model="numpy")
+@compiled
 def run_multiply(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner, mode, gate):
     products.multiply(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner, mode, gate)
 
 
-@njit(error_model="numpy")
+@compiled
 def run_row(a, b, b_panel, c, wide, inner, mode):
     products.multiply_row(a, b, b_panel, c, wide, inner, mode)
 
 
-@njit(error_model="numpy")
+@compiled
 def run_single(a, a_panel, b, c, rows, inner):
     products.multiply_single(a, a_panel, b, c, rows, inner)
 
 
-@njit(error_model="numpy")
+@compiled
 def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
     for panel in range(0, wide, products.WIDE):
         some = min(np.int64(products.WIDE), wide - panel)
@@ -62,7 +65,7 @@ def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
         products.multiply_across(a, a_panel, begin, b_panel, end, c_panel, rows, some, inner)
 
 
-@njit(error_model="numpy")
+@compiled
 def run_add_lines(a, b, b_panel, c, wide, inner):
     products.add_lines(a, b, b_panel, c, wide, inner)
 
@@ -227,7 +230,7 @@ def test_a_network_in_panels_has_its_transposes_beside_it_and_nothing_in_between
                 np.testing.assert_array_equal(found, layer[i])
 
 
-@njit
+@compiled
 def fields_of(table):
     return (memory.theta(table), memory.batch(table), memory.heads(table), memory.x(table)), (
         memory.actor(table),

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.stats import fisher_exact
-
 from rollin.analysis.results import Result, StudyResults, is_above
 from rollin.analysis.statistics import Interval, improvement_interval
 from rollin.runs.records import Reading
@@ -125,6 +123,8 @@ def arrivals(results: StudyResults, reading: Reading) -> list[Arrivals]:
 
 def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
     """Fisher's exact test of equal success rates: the two-sided p-value."""
+    from scipy.stats import fisher_exact  # scipy.stats takes most of a second to load
+
     table = [[successes, n - successes], [other_successes, other_n - other_successes]]
     found: Any = fisher_exact(table)
     return float(found[1])
