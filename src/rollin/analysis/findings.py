@@ -123,7 +123,7 @@ def arrivals(results: StudyResults, reading: Reading) -> list[Arrivals]:
 
 def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
     """Fisher's exact test of equal success rates: the two-sided p-value."""
-    from scipy.stats import fisher_exact  # scipy.stats takes most of a second to load
+    from scipy.stats import fisher_exact  # slow to load, and needed here alone
 
     table = [[successes, n - successes], [other_successes, other_n - other_successes]]
     found: Any = fisher_exact(table)
