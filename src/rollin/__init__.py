@@ -6,6 +6,8 @@ The names below are the public API; each is imported when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rollin.envs.registration import register as _register
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from rollin.curriculum.rules import ReturnThreshold, SubOptimality, SuccessRate
     from rollin.deep.practical import train_rollin
     from rollin.envs.check import check_env
-    from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
+    from rollin.envs.contextual import ContextualEnv
+    from rollin.envs.goals import GoalContext
+    from rollin.envs.wrappers import Contextual
     from rollin.errors import RollinError
     from rollin.policy import Policy
     from rollin.sac.config import SACConfig
@@ -33,12 +37,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BatchSPG": "rollin.tabular.policy_gradient",
-    "Contextual": "rollin.envs.contextual",
+    "Contextual": "rollin.envs.wrappers",
     "ContextualEnv": "rollin.envs.contextual",
     "ContextualMDP": "rollin.tabular.mdp",
     "Curriculum": "rollin.curriculum.contexts",
     "ExactPG": "rollin.tabular.policy_gradient",
-    "GoalContext": "rollin.envs.contextual",
+    "GoalContext": "rollin.envs.goals",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "Policy": "rollin.policy",
@@ -111,6 +115,9 @@ __all__ = [
     "train",
     "train_rollin",
 ]
+
+
+_register()  # so that gymnasium.make("rollin/PointUmaze-v0") knows our environments
 
 
 def __dir__() -> list[str]:

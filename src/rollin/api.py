@@ -23,7 +23,7 @@ from rollin.envs.box_env import Env
 from rollin.envs.check import check_env
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import call_factory, make_contextual, parse_env_options
-from rollin.errors import RollinError
+from rollin.errors import RollinError, in_python
 from rollin.policy import Policy
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
@@ -58,6 +58,7 @@ class Trained:
     """Whether all steps were done; False if `should_stop` ended it before."""
 
 
+@in_python()
 def train(
     env: Source,
     curriculum: Curriculum | None = None,
@@ -109,6 +110,7 @@ def train(
             state.env.close()
 
 
+@in_python()
 def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> DeepState:
     """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`.
 
@@ -136,7 +138,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
     handle = _make(env, config)
     try:
         walked = curriculum_of(handle, config, curriculum)
-        check_env(handle, walked, deterministic=False)
+        check_env(handle, walked, deterministic=False, relabel=config.algorithm.relabel)
         return DeepState.begin(
             handle,
             walked,

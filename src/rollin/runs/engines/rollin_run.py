@@ -115,7 +115,8 @@ class RollinRun(Driver[RollinConfig]):
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = curriculum_of(self.env, config, curriculum)
-        check_env(self.test_env, self.curriculum, deterministic=False)
+        relabel = config.algorithm.relabel
+        check_env(self.test_env, self.curriculum, deterministic=False, relabel=relabel)
         self.state = DeepState.begin(
             self.env,
             self.curriculum,
