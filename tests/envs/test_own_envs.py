@@ -434,7 +434,7 @@ def test_gymnasium_s_checker_passes(name):
         gymnasium_check(SHIPPED[name](), skip_render_check=True)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "goal"])
 def test_stable_baselines_s_checker_passes(name):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from rollin.envs.contextual import Array, ContextualEnv, check_context
 from rollin.envs.wrappers import Contextual, layer_with
 from rollin.errors import RollinError
 
-TOLERANCE = 1e-5  # between a step's reward and compute_reward, relative and absolute
+TOLERANCE = 1e-5  # between a step's reward and the function's, relative and absolute
 FIRST_SEED = 77_000  # of the checker's episodes
 ENDLESS = 5_000  # random steps after which an episode without a TimeLimit is taken to have no end
 
@@ -58,7 +58,7 @@ def check_env(
     >>> rollin.check_env(env)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
-    rollin.errors.RollinError: Pendulum-v1: compute_reward must give 50 values for a batch of 50
+    rollin.errors.RollinError: Pendulum-v1: context_reward must give 50 values for a batch of 50
     outcomes, got shape (3,): reduce over the last axis (axis=-1).
     >>> rollin.check_env(env, relabel=False)  # without relabelling it does
     """
@@ -178,12 +178,12 @@ def _check_reward(env: ContextHandle, outcome: Array, context: Array, reward: fl
     computed = env.compute_reward(outcome, context)
     if computed.shape != ():
         raise RollinError(
-            f"{env.name}: compute_reward must give one number for one outcome, got shape "
+            f"{env.name}: {env.name_of('reward')} must give one number for one outcome, got shape "
             f"{computed.shape}: reduce over the last axis (axis=-1)."
         )
     if not np.isclose(float(computed), reward, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{env.name}: step gave the reward {reward:g}, but compute_reward gives "
+            f"{env.name}: step gave the reward {reward:g}, but {env.name_of('reward')} gives "
             f"{float(computed):g} for the outcome {outcome.tolist()} under the context "
             f"{context.tolist()}: both must be one function, and info['outcome'] must hold all "
             "that it needs. If rewards cannot be had that way, say can_relabel = False."
@@ -193,7 +193,7 @@ def _check_reward(env: ContextHandle, outcome: Array, context: Array, reward: fl
 def _check_batch(env: ContextHandle, seen: list[Seen]) -> None:
     outcomes, contexts, rewards = _stacked(seen)
     computed = env.compute_reward(outcomes, contexts)
-    batches = {"compute_reward": computed}
+    batches = {env.name_of("reward"): computed}
     if all(step.success is None for step in seen):
         batches["is_success"] = env.are_successes(outcomes, contexts)
     for method, values in batches.items():
@@ -205,8 +205,8 @@ def _check_batch(env: ContextHandle, seen: list[Seen]) -> None:
             )
     if not np.allclose(computed, rewards, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{env.name}: compute_reward gives other rewards for a batch than one by one: it must "
-            "treat every row alike."
+            f"{env.name}: {env.name_of('reward')} gives other rewards for a batch than one by one: "
+            "it must treat every row alike."
         )
     env.compute_reward(outcomes.astype(np.float32), contexts.astype(np.float32))
 

@@ -17,7 +17,12 @@ from rollin.envs.box_env import Env, GuardedEnv, form_of
 from rollin.envs.contextual import Array, draw_outcomes
 from rollin.errors import RollinError, told
 
-METHODS = ("compute_reward", "is_success", "to_context")
+METHODS = {
+    "reward": ("compute_reward", "context_reward"),  # the first is the older name
+    "success": ("is_success",),
+    "to_context": ("to_context",),
+}
+"""What a contextual env is asked, and the names of the method that answers."""
 RESERVED = ("step", "k", "kappa", "return", "length", "success", "rollin", "rollin_steps")
 """Names of a run's own columns, which measures must not take."""
 
@@ -34,13 +39,15 @@ class ContextHandle(GuardedEnv):
         relabels = _of_contextual(env, "can_relabel")
         self.can_relabel = True if relabels is None else bool(relabels)
         self._methods: dict[str, Callable[..., Any]] = {}
-        for method in METHODS:
-            found = _attribute(env, method)
-            if callable(found):
-                self._methods[method] = found
-            elif self.can_relabel:
+        self._names: dict[str, str] = {}
+        for what, names in METHODS.items():
+            for name in names:
+                found = _of_contextual(env, name)
+                if callable(found) and what not in self._methods:
+                    self._methods[what], self._names[what] = found, name
+            if self.can_relabel and what not in self._methods:
                 raise RollinError(
-                    f"{self.name} must have a method {method}: derive it from "
+                    f"{self.name} must have a method {names[-1]}: derive it from "
                     "rollin.ContextualEnv, which has what can be left out."
                 )
         self.measures = self._named_measures()
@@ -107,7 +114,7 @@ class ContextHandle(GuardedEnv):
 
     def compute_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
-        return self._numbers("compute_reward", outcome, context)
+        return self._numbers("reward", outcome, context)
 
     def to_context(self, outcome: Array) -> Array:
         """The contexts (…, C) that outcomes (…, U) fulfil."""
@@ -115,13 +122,13 @@ class ContextHandle(GuardedEnv):
 
     def are_successes(self, outcomes: Array, contexts: Array) -> Array:
         """Whether outcomes (…, U) fulfil contexts (…, C)."""
-        return self._numbers("is_success", outcomes, contexts)
+        return self._numbers("success", outcomes, contexts)
 
     def is_success(self, outcome: Array, context: Array) -> bool:
         """Whether one outcome fulfils a context."""
-        if "is_success" not in self._methods:
+        if "success" not in self._methods:
             return False  # nothing says so
-        found = self._numbers("is_success", outcome, context)
+        found = self._numbers("success", outcome, context)
         if found.ndim != 0:
             raise RollinError(
                 f"{self.name}: is_success must give one value for one outcome, got shape "
@@ -154,7 +161,7 @@ class ContextHandle(GuardedEnv):
         if "outcome" not in info:
             raise RollinError(
                 f"{self.name} must give info['outcome'] at reset and at every step: all "
-                f"that compute_reward needs to know; got {sorted(map(str, info))}."
+                f"that its reward needs to know; got {sorted(map(str, info))}."
             )
         outcome = self._call("info['outcome']", np.asarray, info["outcome"])
         if outcome.dtype.kind not in "fiub":
@@ -194,12 +201,17 @@ class ContextHandle(GuardedEnv):
             raise RollinError(f"{self.name} gave info[{name!r}] = {value}, one of its measures.")
         return measured
 
-    def _numbers(self, method: str, *arguments: Any) -> Array:
+    def name_of(self, what: str) -> str:
+        """How the env calls the method that gives rewards, successes or contexts."""
+        return self._names.get(what, METHODS[what][-1])
+
+    def _numbers(self, what: str, *arguments: Any) -> Array:
         """What a method of the env's gives, as an array of numbers or of truth values."""
-        if method not in self._methods:
+        method = self.name_of(what)
+        if what not in self._methods:
             raise RollinError(f"{self.name} has no {method}(…), and says that it needs none.")
         try:
-            found = self._call(method, self._methods[method], *arguments)
+            found = self._call(method, self._methods[what], *arguments)
         except RollinError as error:
             if np.ndim(arguments[0]) < 2:
                 raise

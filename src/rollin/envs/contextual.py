@@ -27,7 +27,7 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     - `reset(options={"context": c})` sets the context until another is given; so does
       `set_context(c)`, from the next reset on, also through vector envs
     - `info["outcome"]`, at reset and at every step: all that the reward needs to know
-    - `compute_reward(outcome, context)`: the reward of a step, batched over leading axes; an env
+    - `context_reward(outcome, context)`: the reward of a step, batched over leading axes; an env
       whose rewards cannot be had that way says `can_relabel = False` and needs none
     - `info["is_success"]`, if a step has it: whether it is a success; else `is_success` tells
 
@@ -50,10 +50,10 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     ...
     ...     def step(self, action):
     ...         self.place, self.left = self.place + action, self.left - 1
-    ...         reward = float(self.compute_reward(self.place, self.context))
+    ...         reward = float(self.context_reward(self.place, self.context))
     ...         return self.seen(), reward, False, self.left == 0, {"outcome": self.place}
     ...
-    ...     def compute_reward(self, outcome, context):
+    ...     def context_reward(self, outcome, context):
     ...         return np.exp(-5 * np.linalg.norm(outcome - context, axis=-1))
     ...
     ...     def seen(self):
@@ -65,7 +65,7 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     context: Array
     """The context of the moment."""
     can_relabel: bool = True
-    """Whether the reward under any context follows from the outcome, by `compute_reward`. False
+    """Whether the reward under any context follows from the outcome, by `context_reward`. False
     where the context changes the dynamics or the start, or rewards are the env's own."""
     curriculum: Curriculum | None = None
     """The curriculum to learn by when none is given."""
@@ -74,18 +74,24 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     measures: tuple[str, ...] = ()
     """Numbers of a step's `info` to keep the mean of, over every episode, in a run's files."""
 
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
-        raise RollinError(
-            f"{type(self).__name__} has no compute_reward(outcome, context): give it one, or say "
-            "can_relabel = False if rewards cannot be had from outcome and context."
-        )
+    def context_reward(self, outcome: Array, context: Array) -> Array:
+        """Rewards (…) of outcomes (…, U) under contexts (…, C).
+
+        An older name is compute_reward; Stable-Baselines3 takes what has one for a goal env.
+        """
+        older = getattr(self, "compute_reward", None)
+        if older is None:
+            raise RollinError(
+                f"{type(self).__name__} has no context_reward(outcome, context): give it one, or "
+                "say can_relabel = False if rewards cannot be had from outcome and context."
+            )
+        return np.asarray(older(outcome, context))
 
     def is_success(self, outcome: Array, context: Array) -> Array:
         """Whether outcomes fulfil contexts; by default where the reward is positive."""
         if not self.can_relabel:
             return np.zeros(np.shape(outcome)[:-1], bool)
-        return np.asarray(self.compute_reward(outcome, context)) > 0
+        return np.asarray(self.context_reward(outcome, context)) > 0
 
     def set_context(self, context: Any) -> None:
         """The context from the next reset on; reachable through wrappers and vector envs."""

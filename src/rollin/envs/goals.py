@@ -133,7 +133,7 @@ class GoalContext(ContextWrapper):
         observed, info = self._take(observation, info)
         outcome = info["outcome"]
         if self.can_relabel:
-            own = float(self.compute_reward(outcome, self.context))
+            own = float(self.context_reward(outcome, self.context))
         told = next((info[key] for key in SUCCESS_KEYS if key in info), None)
         if self._is_success is not None or told is None:
             told = self.is_success(outcome, self.context)
@@ -156,7 +156,7 @@ class GoalContext(ContextWrapper):
 
     # -------------------------------------------------------------- reward and success
 
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
+    def context_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of achieved goals (…, C) under desired goals (…, C)."""
         if self._compute_reward is None:
             raise RollinError(
@@ -174,7 +174,7 @@ class GoalContext(ContextWrapper):
         if self._compute_reward is None:
             raise self._untold("it has no compute_reward to tell by")
         at_goal = np.broadcast_to(context, np.shape(outcome))
-        paid, there = self.compute_reward(outcome, context), self.compute_reward(at_goal, context)
+        paid, there = self.context_reward(outcome, context), self.context_reward(at_goal, context)
         positive = there > 0
         if not np.all(positive):
             self._check_plateau(at_goal, context, there)
@@ -183,7 +183,7 @@ class GoalContext(ContextWrapper):
     def _check_plateau(self, goals: Array, contexts: Array, there: Array) -> None:
         """Refuse a reward that is best at the goal alone: no outcome would ever be a success."""
         aside = goals + NEARBY * np.maximum(np.abs(goals), 1.0)
-        if not np.array_equal(self.compute_reward(aside, contexts), there):
+        if not np.array_equal(self.context_reward(aside, contexts), there):
             raise self._untold("its reward falls with every distance from the goal")
 
     def _untold(self, why: str) -> RollinError:

@@ -160,7 +160,7 @@ class Contextual(ContextWrapper):
             info["is_success"] = np.asarray(reward > 0)
         return self._observed(observation), reward, terminated, truncated, info
 
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
+    def context_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
         if self._reward is None:
             raise RollinError(
@@ -175,7 +175,7 @@ class Contextual(ContextWrapper):
             return np.asarray(self._is_success(outcome, context), bool)
         if self._reward is None:
             return np.zeros(np.shape(outcome)[:-1], bool)
-        return self.compute_reward(outcome, context) > 0
+        return self.context_reward(outcome, context) > 0
 
     @property
     def tells_success(self) -> bool:
