@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.box_env import Env, GuardedEnv, form_of
+from rollin.envs.box_env import LONGEST, Env, GuardedEnv, form_of
 from rollin.envs.contextual import Array, draw_outcomes
 from rollin.errors import RollinError, told
 
@@ -182,6 +182,15 @@ class ContextHandle(GuardedEnv):
                 "reduce over the last axis (axis=-1)."
             )
         return self._call("info['is_success']", lambda: bool(np.reshape(found, ())))
+
+    def success_of(self, info: dict[str, Any], context: Array) -> bool:
+        """Whether a step under a context is a success: as its info tells, or by its outcome."""
+        said = self.told_success(info)
+        return self.is_success(self.outcome_of(info), context) if said is None else said
+
+    def count_step(self, over: bool) -> None:
+        """Count a step, and refuse an episode that has no end."""
+        self._count(over, LONGEST, ", or use --horizon")
 
     def measured(self, info: dict[str, Any]) -> tuple[float, ...]:
         """The env's own measures in the info of a step."""
