@@ -28,8 +28,16 @@ LARGE, WHOLE = 1 << 53, "whole number"  # what JSON readers keep exactly; the ma
 
 @dataclass(slots=True)
 class Transition:
-    """One step, as the env gave it. first: the agent has not seen the step before, because the
-    episode begins here, or its roll-in was hidden; rolled: the guide acted.
+    """One step, as the env gave it.
+
+    first: the agent has not seen the step before, because the episode begins here, or its roll-in
+    was hidden; rolled: the guide acted.
+
+    >>> import rollin
+    >>> ends, marks = (False, False), {"first": True, "rolled": False}
+    >>> step = rollin.Transition(3, [9.0], 1, 0.0, 4, *ends, **marks, info={})
+    >>> step.next_observation
+    4
     """
 
     observation: Any
@@ -51,6 +59,22 @@ class Agent(Protocol):
     Optional: `freeze()`, a copy that acts as the agent does now and learns nothing (by default
     `copy.deepcopy`); `get_state()`, arrays and plain values by name, and `set_state(state)`, with
     which a run in a directory goes on after an interruption.
+
+    >>> import numpy as np
+    >>> import rollin
+    >>> class Shaken:  # random search needs no more than this
+    ...     def __init__(self, env, seed):
+    ...         self.space, self.seen = env.action_space, 0
+    ...         self.space.seed(seed)
+    ...
+    ...     def act(self, observation, context, deterministic=False):
+    ...         return np.zeros(2) if deterministic else self.space.sample()
+    ...
+    ...     def observe(self, transition):
+    ...         self.seen += 1
+    >>> trained = rollin.train("point-umaze", agent=Shaken, steps=400)
+    >>> trained.k, trained.policy.seen
+    (0, 400)
     """
 
     def act(self, observation: Any, context: Array, deterministic: bool = False) -> Any:
