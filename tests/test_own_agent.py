@@ -126,6 +126,8 @@ def test_a_run_in_a_directory_goes_on_bit_for_bit(tmp_path, eager, capsys):
     assert main(["list", str(tmp_path)]) == 0
     assert main(["resume", str(tmp_path / "a")]) == 0
     assert "κ = " in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "a")]) == 2
+    assert "by rollin.evaluate(agent, env)." in capsys.readouterr().err
     assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "page.html")]) == 0
 
 

@@ -80,7 +80,7 @@ def walked(env: Any, goal: float, steps: int = 4) -> list[tuple[float, bool]]:
     found = []
     for _ in range(steps):
         _, reward, _, _, info = env.step(np.ones(1, np.float32))
-        found.append((reward, bool(info["is_success"])))
+        found.append((reward, info["is_success"]))
     return found
 
 
@@ -291,7 +291,7 @@ def test_a_context_may_be_where_to_start():
 def test_success_of_an_env_s_own_counts_and_a_function_s_reward_overrides_it():
     env = Contextual(Lander(), GRAVITY, context="g")
     env.reset(seed=0, options={"context": [0.0]})
-    assert env.step(np.zeros(1, np.float32))[-1]["is_success"] == False  # noqa: E712 (NumPy's)
+    assert env.step(np.zeros(1, np.float32))[-1]["is_success"] == np.False_
     paid = Contextual(Lander(), GRAVITY, lambda outcome, context: outcome[..., 0])
     paid.reset(seed=0)
     assert paid.step(np.zeros(1, np.float32))[-1]["is_success"]

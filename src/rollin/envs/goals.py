@@ -12,7 +12,7 @@ from rollin.curriculum.contexts import Curriculum
 from rollin.envs.box_env import Env, name_of
 from rollin.envs.contextual import Array, Reward, context_of
 from rollin.envs.goal_ways import SetGoal, Way, arrived, find_way, way_of
-from rollin.envs.wrappers import ContextWrapper
+from rollin.envs.wrappers import ContextWrapper, truth
 from rollin.errors import RollinError
 
 SUCCESS_KEYS = ("is_success", "success")  # of info: Gymnasium-Robotics has both
@@ -67,7 +67,7 @@ class GoalContext(ContextWrapper):
     >>> observed["context"].tolist(), info["outcome"].tolist()
     ([0.5, 0.5], [0.0, 0.0])
     >>> _, reward, _, _, info = env.step(np.array([0.5, 0.5], np.float32))
-    >>> reward, bool(info["is_success"])
+    >>> reward, info["is_success"]
     (0.0, True)
     """
 
@@ -137,7 +137,7 @@ class GoalContext(ContextWrapper):
         told = next((info[key] for key in SUCCESS_KEYS if key in info), None)
         if self._is_success is not None or told is None:
             told = self.is_success(outcome, self.context)
-        return observed, own, terminated, truncated, {**info, "is_success": np.asarray(told, bool)}
+        return observed, own, terminated, truncated, {**info, "is_success": truth(told)}
 
     def _take(
         self, observation: Any, info: dict[str, Any]

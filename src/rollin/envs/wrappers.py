@@ -155,9 +155,9 @@ class Contextual(ContextWrapper):
         if self._reward is not None:
             reward = float(self._reward(outcome, self.context))
         if self.tells_success:
-            info["is_success"] = np.asarray(self.is_success(outcome, self.context))
+            info["is_success"] = truth(self.is_success(outcome, self.context))
         elif self.success_by_reward:  # the env's own would be of another task
-            info["is_success"] = np.asarray(reward > 0)
+            info["is_success"] = reward > 0
         return self._observed(observation), reward, terminated, truncated, info
 
     def context_reward(self, outcome: Array, context: Array) -> Array:
@@ -190,6 +190,12 @@ class Contextual(ContextWrapper):
     def to_context(self, outcome: Array) -> Array:
         """The contexts that outcomes fulfil."""
         return outcome if self._to_context is None else self._to_context(outcome)
+
+
+def truth(found: Any) -> Any:
+    """One truth value as Python's; whoever asks tells if there are more."""
+    array = np.asarray(found, bool)
+    return bool(array) if array.ndim == 0 else array
 
 
 def teller(env: Env, how: str | Tell) -> Tell:

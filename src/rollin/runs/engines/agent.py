@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.agent_options import AgentConfig
@@ -38,6 +39,13 @@ class AgentEngine(Engine[AgentConfig]):
         from rollin.runs.engines.rollin_record import rollin_record
 
         return rollin_record(run, spec, at)
+
+    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+        """Only Python has the agent."""
+        raise RollinError(
+            f"{run.path} was trained with an agent of your own: evaluate it in Python, by "
+            "rollin.evaluate(agent, env)."
+        )
 
     def summary(self, spec: RunSpec[AgentConfig], result: dict[str, Any]) -> str:
         """How a run ended, in a line."""
