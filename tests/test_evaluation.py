@@ -1,6 +1,8 @@
 """`rollin.evaluate`, policies as files, names of tasks, and where modules are looked for."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pytest
 import rollin
 from rollin import Policy, RollinError
 from rollin.__main__ import main
-from rollin.envs.registration import IDS, plain_name
 from rollin.envs.registry import TASKS, make_contextual
+from rollin.names import IDS, plain_name
 from rollin.runs.directory import RunDirectory
 from tests.toys import Line
 
@@ -155,7 +157,7 @@ def test_onnx_gives_the_same_actions(contextual, policy, tmp_path):
 
 
 def test_onnx_says_which_extra_it_needs(policy, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(RollinError, match=r"pip install 'rollin\[onnx\]'"):
         policy.save_onnx(tmp_path / "a")
 
@@ -171,6 +173,12 @@ def test_events_are_told_with_a_run_directory(tmp_path):
     plain: list[Any] = []
     rollin.train(Line, on_event=plain.append, **SMALL)
     assert [event.reward for event in plain] == [event.reward for event in events]
+
+
+@pytest.mark.parametrize("imported", ["gymnasium, rollin", "rollin, gymnasium, rollin.envs"])
+def test_an_import_registers_our_environments(imported):
+    code = f"import {imported}; gymnasium.make('rollin/PointUmaze-v0')"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -241,7 +249,7 @@ def test_runs_of_own_environments_are_found_from_where_their_module_is(
     more = ["--log-every", "100", "--eval-episodes", "1", "--out", run]
     assert main(["train", "mass_elsewhere:make_env", *few, *more]) == 0
     monkeypatch.chdir(elsewhere)
-    monkeypatch.delitem(__import__("sys").modules, "mass_elsewhere")
+    monkeypatch.delitem(sys.modules, "mass_elsewhere")
     for command in ("evaluate", "resume"):
         assert main([command, run]) == 2
         said = capsys.readouterr().err

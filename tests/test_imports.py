@@ -24,7 +24,17 @@ RANKS = {
     "cli": 8,
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
-BASE = {"errors", "checks", "imports", "streams", "arrays", "compiling", "policy", "policy_onnx"}
+BASE = {
+    "errors",
+    "checks",
+    "imports",
+    "streams",
+    "arrays",
+    "compiling",
+    "policy",
+    "policy_onnx",
+    "names",
+}
 FRONT = {"rollin", "rollin.__main__"}  # the lazy table of public names, and python -m rollin
 
 

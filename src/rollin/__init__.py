@@ -3,10 +3,9 @@
 The names below are the public API; each is imported when it is first used.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from rollin.envs.registration import register as _register
 
 __version__ = "0.1.0"
 
@@ -125,7 +124,8 @@ __all__ = [
 ]
 
 
-_register()  # so that gymnasium.make("rollin/PointUmaze-v0") knows our environments
+if "gymnasium" in sys.modules:  # gymnasium.make("rollin/PointUmaze-v0") knows our environments then
+    import_module("rollin.envs")
 
 
 def __dir__() -> list[str]:

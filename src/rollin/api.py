@@ -24,9 +24,9 @@ from rollin.envs.box_env import Env
 from rollin.envs.check import check_env
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import ContextHandle
-from rollin.envs.registration import plain_name
 from rollin.envs.registry import call_factory, make_contextual, make_raw, parse_env_options
 from rollin.errors import RollinError, in_python
+from rollin.names import plain_name
 from rollin.policy import Policy
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory

@@ -12,9 +12,9 @@ import tyro
 
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
-from rollin.envs.registration import plain_name
 from rollin.errors import RollinError
 from rollin.imports import is_factory
+from rollin.names import plain_name
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_for, engine_of, engines
 from rollin.runs.engines.base import Engine

@@ -11,9 +11,9 @@ import gymnasium
 
 from rollin.checks import did_you_mean
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.registration import plain_name
 from rollin.errors import RollinError, told
 from rollin.imports import factory_here, from_here, where_looked
+from rollin.names import plain_name
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from itertools import product
 from typing import Any
 
 from rollin.checks import did_you_mean
-from rollin.envs.registration import plain_name
 from rollin.errors import RollinError
+from rollin.names import plain_name
 from rollin.runs.engines import engine_for
 from rollin.runs.options import flat, option_names, read_value
 from rollin.runs.records import Reading

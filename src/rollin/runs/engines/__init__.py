@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from rollin.checks import did_you_mean
-from rollin.envs.registration import plain_name
 from rollin.errors import RollinError
 from rollin.imports import factory_here
+from rollin.names import plain_name
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.base import Engine
 from rollin.runs.options import config_from, flat

@@ -1,10 +1,4 @@
-"""Our environments in Gymnasium's registry, under names with a version: rollin/PointUmaze-v0.
-
-`import rollin` registers them, so that nothing else of ours may be imported here. A version never
-changes under its users. Runs, and their hashes, have the plain names (`point-umaze`).
-"""
-
-import gymnasium
+"""Two names of a task: the plain one, which runs and their hashes have, and Gymnasium's."""
 
 IDS = {
     "rollin/PointUmaze-v0": ("point-umaze", "rollin.envs.point_umaze:PointUmaze"),
@@ -14,14 +8,7 @@ IDS = {
     "rollin/Humanoid-v0": ("humanoid", "rollin.envs.velocity:humanoid"),
     "rollin/Ant-v0": ("ant", "rollin.envs.velocity:ant"),
 }
-"""Plain name and factory, by Gymnasium's id."""
-
-
-def register() -> None:
-    """Register all, once."""
-    for name, (_, factory) in IDS.items():
-        if name not in gymnasium.registry:
-            gymnasium.register(name, factory)
+"""Plain name and factory, by Gymnasium's id, whose version never changes under its users."""
 
 
 def plain_name(task: str) -> str:
