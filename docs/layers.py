@@ -27,7 +27,7 @@ class Package(NamedTuple):
     inner: "Package | None" = None
 
 
-ENGINES = Package("engines", "tabular, rollin, sac: a task to a run")
+ENGINES = Package("engines", "tabular, rollin, sac, agent: a task to a run")
 LAYERS: list[tuple[list[Package], str]] = [
     ([Package("cli", "one module for each command")], ""),
     (
@@ -44,7 +44,7 @@ LAYERS: list[tuple[list[Package], str]] = [
     (
         [
             Package("sweeps", "studies, queue; this machine or Ray"),
-            Package("api", "rollin.train, rollin.prepare"),
+            Package("api", "rollin.train, prepare, evaluate"),
         ],
         "sweep.json",
     ),

@@ -35,14 +35,14 @@ class Cart(rollin.ContextualEnv):
         self.v = 0.8 * self.v + 0.1 * float(action[0])
         self.x, self.steps = self.x + self.v, self.steps + 1
         observed, info = self.see()
-        reward = float(self.compute_reward(info["outcome"], self.context))
+        reward = float(self.context_reward(info["outcome"], self.context))
         return observed, reward, False, self.steps == 120, info
 
     def see(self):
         observed = np.array([self.x, self.v], np.float32)
         return {"observation": observed, "context": self.context}, {"outcome": observed[:1]}
 
-    def compute_reward(self, outcome, context):
+    def context_reward(self, outcome, context):
         return (np.abs(outcome - context)[..., 0] < 0.5).astype(float)
 
 

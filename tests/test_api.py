@@ -165,7 +165,6 @@ def test_a_task_by_name_has_its_defaults():
         ({"env": Line(), "env_options": ("R=1",)}, "env_options belong to a function"),
         ({"env": Line, "curriculum": [[0], [1]]}, "must be a rollin.Curriculum, got list"),
         ({"env": Line, "curriculum": TWO, "contexts": [[0], [1]]}, "is given twice"),
-        ({"env": Line, "out": "x", "on_event": print}, "on_event belongs to training without"),
         ({"env": gymnasium.make("Pendulum-v1")}, "is no contextual env"),
         ({"env": "point-umase"}, "Did you mean point-umaze?"),
     ],

@@ -18,13 +18,23 @@ RANKS = {
     "tabular": 2, "sac": 2, "envs": 2,
     "deep": 3,
     "runs": 4,
-    "sweeps": 5, "api": 5,
+    "sweeps": 5, "api": 5, "evaluation": 5,
     "analysis": 6,
     "paper": 7, "report": 7,
     "cli": 8,
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
-BASE = {"errors", "checks", "imports", "streams", "arrays", "compiling", "policy"}
+BASE = {
+    "errors",
+    "checks",
+    "imports",
+    "streams",
+    "arrays",
+    "compiling",
+    "policy",
+    "policy_onnx",
+    "names",
+}
 FRONT = {"rollin", "rollin.__main__"}  # the lazy table of public names, and python -m rollin
 
 

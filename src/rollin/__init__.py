@@ -3,6 +3,7 @@
 The names below are the public API; each is imported when it is first used.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,14 @@ if TYPE_CHECKING:
     from rollin.api import Trained, prepare, train
     from rollin.curriculum.contexts import Curriculum
     from rollin.curriculum.rules import ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.deep.own_agent import Agent, Transition
     from rollin.deep.practical import train_rollin
     from rollin.envs.check import check_env
-    from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
+    from rollin.envs.contextual import ContextualEnv
+    from rollin.envs.goals import GoalContext
+    from rollin.envs.wrappers import Contextual
     from rollin.errors import RollinError
+    from rollin.evaluation import evaluate
     from rollin.policy import Policy
     from rollin.sac.config import SACConfig
     from rollin.sac.make import make_learner
@@ -32,13 +37,14 @@ if TYPE_CHECKING:
     from rollin.tabular.theory import analyse
 
 _HOMES = {
+    "Agent": "rollin.deep.own_agent",
     "BatchSPG": "rollin.tabular.policy_gradient",
-    "Contextual": "rollin.envs.contextual",
+    "Contextual": "rollin.envs.wrappers",
     "ContextualEnv": "rollin.envs.contextual",
     "ContextualMDP": "rollin.tabular.mdp",
     "Curriculum": "rollin.curriculum.contexts",
     "ExactPG": "rollin.tabular.policy_gradient",
-    "GoalContext": "rollin.envs.contextual",
+    "GoalContext": "rollin.envs.goals",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "Policy": "rollin.policy",
@@ -54,11 +60,13 @@ _HOMES = {
     "SubOptimality": "rollin.curriculum.rules",
     "SuccessRate": "rollin.curriculum.rules",
     "Trained": "rollin.api",
+    "Transition": "rollin.deep.own_agent",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
     "check_env": "rollin.envs.check",
     "combination_lock": "rollin.tabular.families",
     "corridor": "rollin.tabular.families",
+    "evaluate": "rollin.evaluation",
     "four_rooms": "rollin.tabular.four_rooms",
     "grid_world": "rollin.tabular.grid",
     "make_learner": "rollin.sac.make",
@@ -72,6 +80,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "BatchSPG",
     "Contextual",
     "ContextualEnv",
@@ -94,12 +103,14 @@ __all__ = [
     "SubOptimality",
     "SuccessRate",
     "Trained",
+    "Transition",
     "Wall",
     "__version__",
     "analyse",
     "check_env",
     "combination_lock",
     "corridor",
+    "evaluate",
     "four_rooms",
     "grid_world",
     "make_learner",
@@ -111,6 +122,10 @@ __all__ = [
     "train",
     "train_rollin",
 ]
+
+
+if "gymnasium" in sys.modules:  # gymnasium.make("rollin/PointUmaze-v0") knows our environments then
+    import_module("rollin.envs")
 
 
 def __dir__() -> list[str]:

@@ -16,17 +16,22 @@ from typing import Any
 import gymnasium
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.progress import Advance
+from rollin.curriculum.progress import Advance, Progress
+from rollin.deep.own_agent import AgentState, train_agent
 from rollin.deep.practical import RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.box_env import Env
 from rollin.envs.check import check_env
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.registry import call_factory, make_contextual, parse_env_options
-from rollin.errors import RollinError
+from rollin.envs.context_handle import ContextHandle
+from rollin.envs.registry import call_factory, make_contextual, make_raw, parse_env_options
+from rollin.errors import RollinError, in_python
+from rollin.names import plain_name
 from rollin.policy import Policy
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.agent_options import AgentConfig
+from rollin.runs.engines.agent_run import AgentRun, made_agent, walked_by
 from rollin.runs.engines.deep import replay_rows
 from rollin.runs.engines.rollin import ENGINE
 from rollin.runs.engines.rollin_options import RollinConfig
@@ -46,7 +51,8 @@ Source = Env | Callable[[], Env] | str
 class Trained:
     """What training gave: the policy, how far it came, and the way there."""
 
-    policy: Policy
+    policy: Any
+    """A `rollin.Policy`; with an agent of one's own, that agent."""
     kappa: float
     k: int
     K: int
@@ -58,10 +64,12 @@ class Trained:
     """Whether all steps were done; False if `should_stop` ended it before."""
 
 
+@in_python()
 def train(
     env: Source,
     curriculum: Curriculum | None = None,
     *,
+    agent: Any = None,
     beta: float = 0.1,
     steps: int | None = None,
     seed: int = 0,
@@ -75,8 +83,15 @@ def train(
     env: a contextual env, a function that makes one, or a task's name. curriculum: the env's own if
     not given. out: a run directory with metrics, checkpoints and result, in which the same call
     goes on after an interruption; the env must then be a function or a name, because evaluations
-    need one of their own. on_event: called after every step (without `out`). options: every option
-    of `rollin train`, by its name: method, hidden, gamma, relabel, …
+    need one of their own. on_event: called after every step; a resumed run tells the steps after
+    its last checkpoint again. options: every option of `rollin train`, by its name: method, hidden,
+    gamma, relabel, …
+
+    agent: one of yours in place of our two SAC agents, with any observations and actions: an object
+    with the methods of `rollin.Agent`, or a function of (env, seed) that makes it. It learns alone,
+    and a frozen copy of it is the guide. options are then method, gamma, prefix, counted,
+    env_options, horizon and, with `out`, log_every, eval_episodes and last. With `out` the run goes
+    on after an interruption if the agent gives its state; `Trained.policy` is the agent.
 
     >>> import rollin
     >>> few = {"warmup": 200, "hidden": (8, 8), "batch": 16}
@@ -87,11 +102,11 @@ def train(
     options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
     if out is None:
         _refuse_directory_options(options)
+    if agent is not None:
+        return _train_agent(env, curriculum, agent, options, out, on_event, should_stop)
     config = _config(env, options)
     if out is not None:
-        if on_event is not None:
-            raise RollinError("on_event belongs to training without `out`, which writes metrics.")
-        return _train_in_directory(env, curriculum, config, Path(out), should_stop)
+        return _train_in_directory(env, curriculum, config, Path(out), on_event, should_stop)
     state = _prepare(env, curriculum, config)
     returns: list[float] = []
     try:
@@ -109,6 +124,7 @@ def train(
             state.env.close()
 
 
+@in_python()
 def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> DeepState:
     """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`.
 
@@ -128,7 +144,7 @@ def _refuse_directory_options(options: dict[str, Any]) -> None:
 
 
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
-    task = env if isinstance(env, str) else ""
+    task = plain_name(env) if isinstance(env, str) else ""
     return configured(ENGINE.preset(task), options)
 
 
@@ -136,7 +152,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
     handle = _make(env, config)
     try:
         walked = curriculum_of(handle, config, curriculum)
-        check_env(handle, walked, deterministic=False)
+        check_env(handle, walked, deterministic=False, relabel=config.algorithm.relabel)
         return DeepState.begin(
             handle,
             walked,
@@ -169,23 +185,32 @@ def _train_in_directory(
     curriculum: Curriculum | None,
     config: RollinConfig,
     out: Path,
+    on_event: Callable[[RollinStep], None] | None,
     should_stop: Callable[[], bool],
 ) -> Trained:
+    _refuse_one_env(env)
+    name = plain_name(env) if isinstance(env, str) else _name(env)
+    spec, directory = RunSpec(name, config), RunDirectory(out)
+    run = RollinRun(spec, directory, partial(_make, env, config), curriculum, on_event)
+    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
+    returns = read_metrics(out / "episodes.csv")["return"]
+    if not finished:
+        return _trained(run.state, returns, finished=False)
+    return _ended(Policy.load(out), run.directory.result(), returns)
+
+
+def _refuse_one_env(env: Source) -> None:
     if isinstance(env, gymnasium.Env):
         raise RollinError(
             "With `out`, env must be a function that makes the environment, or a task's name: "
             "evaluations in between need an environment of their own."
         )
-    name = env if isinstance(env, str) else _name(env)
-    spec, directory = RunSpec(name, config), RunDirectory(out)
-    run = RollinRun(spec, directory, partial(_make, env, config), curriculum)
-    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
-    returns = read_metrics(out / "episodes.csv")["return"]
-    if not finished:
-        return _trained(run.state, returns, finished=False)
-    result = run.directory.result()
+
+
+def _ended(policy: Any, result: dict[str, Any], returns: list[float]) -> Trained:
+    """What a finished run in a directory gave."""
     return Trained(
-        Policy.load(out),
+        policy,
         result["kappa"],
         result["k"],
         result["K"],
@@ -193,6 +218,62 @@ def _train_in_directory(
         Advance(**result["completed"]) if result["completed"] else None,
         returns,
     )
+
+
+def _train_agent(
+    env: Source,
+    curriculum: Curriculum | None,
+    agent: Any,
+    options: dict[str, Any],
+    out: str | Path | None,
+    on_event: Callable[[RollinStep], None] | None,
+    should_stop: Callable[[], bool],
+) -> Trained:
+    """An agent of one's own, in a directory or without."""
+    named = _name(agent) if callable(agent) and not hasattr(agent, "act") else type(agent).__name__
+    config = configured(AgentConfig(agent=named), options)
+    if out is not None:
+        return _agent_in_directory(env, curriculum, agent, config, Path(out), on_event, should_stop)
+    made = make_raw(env, config.horizon, config.env_options)
+    try:
+        handle = ContextHandle(made)
+        walked = walked_by(handle, curriculum)
+        check_env(handle, walked, deterministic=False, relabel=False)
+        learner = made_agent(agent, made, config.seed)
+        state = AgentState.begin(handle, walked, config.algorithm, learner, config.seed)
+        returns: list[float] = []
+        for event in train_agent(state):
+            if event.episode is not None:
+                returns.append(event.episode.total)
+            if on_event is not None:
+                on_event(event)
+            if event.step == config.steps or (event.episode_end and should_stop()):
+                break
+        finished = state.step == config.steps
+        return _told(state.agent, state.progress, returns, finished=finished)
+    finally:
+        if not isinstance(env, gymnasium.Env):
+            made.close()
+
+
+def _agent_in_directory(
+    env: Source,
+    curriculum: Curriculum | None,
+    agent: Any,
+    config: AgentConfig,
+    out: Path,
+    on_event: Callable[[RollinStep], None] | None,
+    should_stop: Callable[[], bool],
+) -> Trained:
+    _refuse_one_env(env)
+    name = plain_name(env) if isinstance(env, str) else _name(env)
+    spec, directory = RunSpec(name, config), RunDirectory(out)
+    run = AgentRun(spec, directory, env, agent, curriculum, on_event)
+    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
+    returns = read_metrics(out / "episodes.csv")["return"]
+    if not finished:
+        return _told(run.state.agent, run.state.progress, returns, finished=False)
+    return _ended(run.learned(), directory.result(), returns)
 
 
 def _name(make: Callable[[], Env]) -> str:
@@ -204,9 +285,13 @@ def _name(make: Callable[[], Env]) -> str:
 
 
 def _trained(state: DeepState, returns: list[float], *, finished: bool) -> Trained:
-    progress = state.progress
+    policy = Policy.of(trained_policy(state))
+    return _told(policy, state.progress, returns, finished=finished)
+
+
+def _told(policy: Any, progress: Progress, returns: list[float], *, finished: bool) -> Trained:
     return Trained(
-        Policy.of(trained_policy(state)),
+        policy,
         progress.kappa,
         progress.k,
         progress.K,

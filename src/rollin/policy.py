@@ -3,21 +3,23 @@
 Reads the policy.safetensors that a run leaves; needs neither the training code nor its compiler.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save
 
 from rollin.errors import RollinError, reason
 
 Float = NDArray[np.float32]
+LAST = "last"  # of the contexts of the curriculum
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class Policy:
     >>> policy = rollin.train("point-umaze", **few).policy
     >>> policy.act([0.0, 0.0, 0.0, 0.0], context=[2.0, 0.0]).shape
     (2,)
-    >>> policy.act(np.zeros((5, 4)), generator=np.random.default_rng(0)).shape
+    >>> policy.act(np.zeros((5, 4)), "last", generator=np.random.default_rng(0)).shape
     (5, 2)
     """
 
@@ -47,11 +49,11 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
-        """Read a policy.safetensors, or the one in a run directory."""
+        """Read a policy.safetensors, or the one in a run directory; links are not followed."""
         path = Path(path)
         path = path / "policy.safetensors" if path.is_dir() else path
         try:
-            if path.exists() and not path.is_file():  # a pipe would never end
+            if path.is_symlink() or (path.exists() and not path.is_file()):  # a pipe never ends
                 raise RollinError(f"{path} is not a regular file: put a copy of it there.")
             tensors = load_file(path)
         except OSError as error:
@@ -77,6 +79,29 @@ class Policy:
             raise RollinError(f"{source} is damaged: {wrong}. Put back what a run has written.")
         return cls(layers, *box, tensors["log_std"], contexts, int(k[0]))
 
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, as safetensors, for `load`; a file that is there is replaced."""
+        _write(Path(path), save(self.tensors()))
+
+    def save_onnx(self, path: str | Path) -> None:
+        """Write the mode of the policy as an ONNX graph (needs the extra rollin[onnx]).
+
+        Inputs: observation (N, O) and, if there is one, context (N, C), in float32; output: action
+        (N, A), scaled to the env's box.
+        """
+        from rollin.policy_onnx import onnx_bytes  # needs an extra
+
+        sizes = {"observation": self.observation_size, "context": self.contexts.shape[1]}
+        _write(Path(path), onnx_bytes(self.layers, self.low, self.high, sizes))
+
+    def tensors(self) -> dict[str, Float]:
+        """By name, as in the file."""
+        tensors = {f"actor.{i}": layer for i, layer in enumerate(self.layers)}
+        tensors |= {"action_low": self.low, "action_high": self.high, "log_std": self.log_std}
+        if len(self.contexts):
+            tensors |= {"contexts": self.contexts, "k": np.array([self.k], np.float32)}
+        return {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+
     @property
     def observation_size(self) -> int:
         """Numbers of an observation, without the context."""
@@ -85,13 +110,15 @@ class Policy:
     def act(
         self,
         observation: ArrayLike | Mapping[str, ArrayLike],
-        context: ArrayLike | None = None,
+        context: ArrayLike | Literal["last"] = LAST,
         generator: Generator | None = None,
     ) -> Float:
         """The action for one observation: the policy's mode, or a draw if a generator is given.
 
-        observation: a vector, or the dict that a contextual env gives; context: the last one of
-        the curriculum if there is none. Leading axes are kept.
+        observation: a vector, or the dict that a contextual env gives. context: "last" is the last
+        one of the curriculum it was trained on, also if training has not come that far
+        (`policy.contexts[policy.k]` is the one it reached); not needed with a dict, which has its
+        own. Leading axes are kept.
         """
         action = self.squashed(observation, context, generator)
         scaled = (self.high + self.low) / 2 + (self.high - self.low) / 2 * action
@@ -100,15 +127,15 @@ class Policy:
     def squashed(
         self,
         observation: ArrayLike | Mapping[str, ArrayLike],
-        context: ArrayLike | None = None,
+        context: ArrayLike | Literal["last"] = LAST,
         generator: Generator | None = None,
     ) -> Float:
         """The action in [-1, 1]^A, before it is scaled to the env's box."""
         if isinstance(observation, Mapping):  # as a contextual env gives it
-            context = observation["context"] if context is None else context
+            context = observation["context"] if _is_last(context) else context
             observation = observation["observation"]
         seen = np.asarray(observation, np.float32)
-        if context is None:
+        if _is_last(context):
             context = self.contexts[-1] if len(self.contexts) else np.zeros(0)
         told = np.asarray(context, np.float32)
         expected = self.observation_size, self.contexts.shape[1]
@@ -132,6 +159,21 @@ class Policy:
         if generator is not None:
             mean = mean + np.exp(log_std) * generator.standard_normal(mean.shape, np.float32)
         return np.tanh(mean).astype(np.float32)
+
+
+def _is_last(context: Any) -> bool:
+    return context is None or (isinstance(context, str) and context == LAST)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All of a file or nothing of it; a link in its place is replaced, not followed."""
+    temporary = path.with_name(f".rollin-{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RollinError(f"{path} could not be written: {reason(error)}.") from error
 
 
 def _wrong(

@@ -85,7 +85,7 @@ def test_first_states_have_d4rls_noise(env):
 def test_rewards_are_those_worked_out_by_hand(env):
     at = np.array([[1.0, 2.0], [1.3, 2.4], [1.0, 2.1], [1.0, 2.51], [5.0, 5.0]])
     goals = np.full((5, 2), [1.0, 2.0])
-    found = env.compute_reward(at, goals)
+    found = env.context_reward(at, goals)
     assert np.allclose(found, [1.0, np.exp(-2.5), np.exp(-0.5), 0.0, 0.0])
 
 
@@ -101,7 +101,7 @@ def test_a_batch_of_rewards_is_what_the_steps_gave(env):
             outcomes.append(info["outcome"])
             contexts.append(goal)
             rewards.append(reward)
-    assert np.array_equal(env.compute_reward(np.array(outcomes), np.array(contexts)), rewards)
+    assert np.array_equal(env.context_reward(np.array(outcomes), np.array(contexts)), rewards)
     assert 0 < np.count_nonzero(rewards) < len(rewards)
 
 

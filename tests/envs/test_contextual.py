@@ -60,7 +60,7 @@ def test_the_point_never_enters_a_wall(seed, speed):
         assert env.observation_space.contains(observed)
         assert not (-2 <= x < 6 and 2 < y < 6)
         assert not (before[1] <= 2 and y >= 6)  # nor jumps over it
-        assert reward == pytest.approx(float(env.compute_reward(info["outcome"], env.context)))
+        assert reward == pytest.approx(float(env.context_reward(info["outcome"], env.context)))
 
 
 def test_walls_stop_one_axis_and_let_the_other_slide():
@@ -79,7 +79,7 @@ def test_walls_stop_one_axis_and_let_the_other_slide():
 )
 def test_the_reward_is_the_paper_s(distance, reward):
     env = PointUmaze()
-    assert env.compute_reward([8 - distance, 0], [8, 0]) == pytest.approx(reward)
+    assert env.context_reward([8 - distance, 0], [8, 0]) == pytest.approx(reward)
     assert env.is_success(np.array([8 - distance, 0]), np.array([8.0, 0])) == (reward > 0)
 
 

@@ -506,10 +506,14 @@ def test_rows_without_an_episode_say_nothing(tmp_path):
 
 def test_an_episode_without_an_end_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(context_env, "LONGEST", 500)
+    with pytest.raises(RollinError, match=r"no time limit.* for 5,000 steps.* use --horizon"):
+        run(line(900, env_options=("length=100000",)), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    late = {"env_options": ("length=100000",), "horizon": 4000}
     with pytest.raises(RollinError, match=r"has gone on for 500 steps.* use --horizon"):
-        run(line(900, env_options=("length=100000",), log_every=5000), tmp_path / "a")
+        run(line(900, **late, log_every=5000), tmp_path / "a")
     with pytest.raises(RollinError, match="has gone on for 500 steps"):  # in an evaluation
-        run(line(900, env_options=("length=100000",)), tmp_path / "b")
+        run(line(900, **late), tmp_path / "b")
     assert run(line(900, env_options=("length=100000",), horizon=20), tmp_path / "c")
 
 

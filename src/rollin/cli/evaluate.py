@@ -37,6 +37,8 @@ class EvaluateOptions:
     contexts: Contexts | None = None
     """all, reached (so far), current or last. If not given: all in table and picture, the current
     one in the video."""
+    context: int | None = None
+    """One context alone, by its index k; in place of --contexts."""
     episodes: int = 10
     """Episodes on each context."""
     seed: int = EVALUATION_SEED
@@ -64,6 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(EvaluateOptions, arguments, "evaluate")
     at_least(1, "--episodes", options.episodes)
+    if options.context is not None and options.contexts is not None:
+        raise RollinError("--context and --contexts both choose contexts: use one.")
     at_least(0, "--seed", options.seed)
     check_file("--video", options.video, FILMS)
     check_encoder(options.video)
@@ -111,10 +115,10 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
     camera = None
     if options.video is not None:
         hint = choose_renderer() if "mujoco" in sys.modules else ""  # other envs draw otherwise
-        camera = Camera(trained, chosen(trained, options.contexts or "current"), hint)
+        camera = Camera(trained, chosen(trained, options, "current"), hint)
     console = make_console(120)
     played = []
-    for k in chosen(trained, options.contexts or "all"):
+    for k in chosen(trained, options, "all"):
         with console.status(f"context {k} of {trained.K}"):
             played.append(play(trained, k, options, camera))
     rows = [(episodes.k, episodes.found) for episodes in played]
@@ -132,15 +136,21 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
         console.print(f"Video: {options.video}, {len(camera.film)} frames", soft_wrap=True)
 
 
-def chosen(trained: Playable, which: Contexts) -> list[int]:
+def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> list[int]:
     """The contexts to evaluate."""
     last = trained.K
+    if options.context is not None:
+        if not 0 <= options.context <= last:
+            raise RollinError(
+                f"--context must lie between 0 and {last}, the last one, got {options.context}."
+            )
+        return [options.context]
     return {
         "all": list(range(last + 1)),
         "reached": list(range(trained.k + 1)),
         "current": [trained.k],
         "last": [last],
-    }[which]
+    }[options.contexts or default]
 
 
 def play(trained: Playable, k: int, options: EvaluateOptions, camera: "Camera | None") -> Played:

@@ -14,6 +14,7 @@ from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signa
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.errors import RollinError
 from rollin.imports import is_factory
+from rollin.names import plain_name
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_for, engine_of, engines
 from rollin.runs.engines.base import Engine
@@ -46,13 +47,14 @@ def main(arguments: Sequence[str]) -> int:
 def parse_options(arguments: Sequence[str]) -> Asked:
     """The options of the engine that the task belongs to, with the task's preset."""
     task = task_among(arguments)
+    task = None if task is None else plain_name(task)
     engine = next(iter(engines())) if task is None else engine_for(task)
     preset = engine.config_class() if task is None else engine.preset(task)
     kind = options_class(engine)
     default = kind(tyro.MISSING, None, preset)
     words = spelled_out(arguments, option_names(engine.config_class))
     found = parse(kind, words, "train", default)
-    return Asked(found.task, found.out, found.config)
+    return Asked(plain_name(found.task), found.out, found.config)
 
 
 def task_among(arguments: Sequence[str]) -> str | None:

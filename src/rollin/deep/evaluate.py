@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from rollin.arrays import Float
 from rollin.envs.box_env import BoxEnv
 from rollin.envs.context_env import ContextEnv, ContextStep
+from rollin.envs.context_handle import ContextHandle
 from rollin.errors import RollinError
+from rollin.policy import Policy
 from rollin.sac.learner import SACLearner
 
 EVALUATION_SEED = 10_000  # of the first episode; the same episodes at every evaluation
@@ -84,6 +86,54 @@ def evaluate_context(
     )
     means = zip(env.measures, np.mean(measured, axis=0), strict=True)
     return replace(found, measured={name: float(mean) for name, mean in means})
+
+
+def evaluate_policy(
+    policy: Policy,
+    env: ContextEnv,
+    context: NDArray[Any],
+    episodes: int,
+    *,
+    seed: int = EVALUATION_SEED,
+    on_outcome: Callable[[int, Float], None] = lambda episode, outcome: None,
+) -> Evaluation:
+    """Deterministic episodes of a trained policy under a context."""
+    size = env.observation_size
+
+    def act(seen: Float) -> Float:
+        return policy.squashed(seen[:size], seen[size:])
+
+    return evaluate_context(env, act, context, episodes, seed=seed, on_outcome=on_outcome)
+
+
+def evaluate_actor(
+    env: ContextHandle,
+    act: Callable[[Any, Any], Any],
+    context: NDArray[Any],
+    episodes: int,
+    *,
+    seed: int = EVALUATION_SEED,
+) -> Evaluation:
+    """Episodes of any agent: act takes the env's own observation and a context, as they are."""
+    asked = np.array(context, env.context_space.dtype)
+    returns, successes, measured = [], [], []
+    for i in range(episodes):
+        observed, _ = env.raw_reset(seed=seed + i, options={"context": asked.copy()})
+        total, success, over = 0.0, False, False
+        while not over:
+            action = act(observed["observation"], asked.copy())
+            observed, reward, terminated, truncated, info = env.raw_step(action)
+            over = terminated or truncated
+            env.count_step(over)
+            total += reward
+            success = success or env.success_of(info, asked)
+            measured.append(env.measured(info))
+        if not np.isfinite(total):
+            raise RollinError(f"Evaluation episode {i + 1}: the sum of rewards is {total}.")
+        returns.append(total)
+        successes.append(success)
+    means = zip(env.measures, np.mean(measured, axis=0), strict=True)
+    return Evaluation(returns, successes, {name: float(mean) for name, mean in means})
 
 
 def _play(

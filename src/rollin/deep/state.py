@@ -121,6 +121,7 @@ class DeepState:
 
 def check_relabelling(env: ContextEnv) -> None:
     """Refuse an env whose outcomes cannot stand for contexts before anything is run."""
+    env.require_relabelling()
     outcomes = np.zeros((2, env.outcome_size), np.float32)
     contexts = env.to_context(outcomes).shape
     if contexts != (2, env.context_size):

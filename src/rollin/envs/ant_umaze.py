@@ -186,7 +186,7 @@ class AntUmaze(RobotEnv):
         reward = reward_at(place, self.context)
         return self._observed(observation), reward, False, self._over(), {"outcome": place}
 
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
+    def context_reward(self, outcome: Array, context: Array) -> Array:
         """exp(-5 D) within 0.5 m of the goal, else 0."""
         return goal_reward(outcome, context)
 

@@ -38,8 +38,10 @@ class ActionBox:
     def __init__(self, space: spaces.Space[Any], env: str) -> None:
         if not isinstance(space, spaces.Box) or len(space.shape) != 1:
             raise RollinError(
-                f"{env} must have actions in a one-dimensional Box, got {space}: "
-                "soft actor-critic acts with real vectors."
+                f"{env} must have actions in a one-dimensional Box, got {space}: our soft "
+                "actor-critic acts with real vectors. For other actions take an agent of your own, "
+                "rollin.train(env, agent=...), or rollin.RollIn around an agent of "
+                "Stable-Baselines3 (docs/agents.md)."
             )
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
             raise RollinError(

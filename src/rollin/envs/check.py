@@ -1,31 +1,54 @@
 """Our checker of contextual environments: what Gymnasium's does not know of."""
 
+import copy
+from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium import spaces
+from gymnasium.utils.env_checker import data_equivalence
 
 from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.rules import SuccessRate
 from rollin.envs.box_env import Env
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.contextual import Array, check_context
+from rollin.envs.context_handle import ContextHandle
+from rollin.envs.contextual import Array, ContextualEnv, check_context
+from rollin.envs.wrappers import Contextual, layer_with
 from rollin.errors import RollinError
 
-TOLERANCE = 1e-5  # between a step's reward and compute_reward, relative and absolute
+TOLERANCE = 1e-5  # between a step's reward and the function's, relative and absolute
 FIRST_SEED = 77_000  # of the checker's episodes
+ENDLESS = 5_000  # random steps after which an episode without a TimeLimit is taken to have no end
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a step of the checker's gave; all arrays are copies."""
+
+    observed: Any
+    reward: float
+    outcome: Array
+    context: Array
+    success: bool | None
 
 
 def check_env(
-    env: Env | ContextEnv,
+    env: Env | ContextHandle,
     curriculum: Curriculum | None = None,
     *,
     steps: int = 50,
     deterministic: bool = True,
+    relabel: bool | None = None,
 ) -> None:
     """Refuse, with one sentence, an env that breaks the contract of `rollin.ContextualEnv`.
 
     Acts at random for some steps under contexts of the curriculum (the env's own if not given, the
-    bounds of its space if it has none). deterministic: also demand that a seed repeats an episode,
-    without which a resumed run cannot go on bit for bit.
+    bounds of its space if it has none), and through one episode, which must end. deterministic:
+    also demand that a seed repeats an episode, without which a resumed run cannot go on bit for
+    bit. relabel: also demand what relabelling needs, rewards of a whole batch; by default unless
+    the env says `can_relabel = False`.
 
     >>> import gymnasium
     >>> import rollin
@@ -35,32 +58,43 @@ def check_env(
     >>> rollin.check_env(env)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
-    rollin.errors.RollinError: Pendulum-v1: compute_reward must give 50 values for a batch of 50
+    rollin.errors.RollinError: Pendulum-v1: context_reward must give 50 values for a batch of 50
     outcomes, got shape (3,): reduce over the last axis (axis=-1).
+    >>> rollin.check_env(env, relabel=False)  # without relabelling it does
     """
-    handle = env if isinstance(env, ContextEnv) else ContextEnv(env)
+    handle = env if isinstance(env, ContextHandle) else _handle(env)
     if curriculum is not None and not isinstance(curriculum, Curriculum):
         raise RollinError(f"curriculum must be a rollin.Curriculum, got {type(curriculum)}.")
     contexts = _contexts(handle, curriculum)
-    outcomes: list[Array] = []
-    told: list[Array] = []
-    rewards: list[float] = []
+    seen: list[Seen] = []
     share = max(steps // len(contexts), 1)
     for i, context in enumerate(contexts):
         _check_resets(handle, context)
         episode = _act(handle, context, share)
-        for observed, reward, outcome in episode:
-            _check_context_seen(observed, context, handle.name, "step")
-            _check_reward(handle, outcome, context, reward)
-            outcomes.append(outcome)
-            told.append(context)
-            rewards.append(reward)
+        for step in episode:
+            _check_context_seen(step.observed, context, handle.name, "step")
+            _check_step(handle, step)
+        seen += episode
         if deterministic and i == 0:
             _check_same(episode, _act(handle, context, share), handle.name)
-    _check_batch(handle, np.stack(outcomes), np.stack(told), np.array(rewards))
+    if handle.can_relabel if relabel is None else relabel:
+        handle.require_relabelling()
+        _check_batch(handle, seen)
+    _check_rule(handle, curriculum or handle.curriculum, seen)
+    _check_set_context(handle, contexts[0])  # not the one of the last episode
+    _check_end(handle, contexts[0])
 
 
-def _contexts(env: ContextEnv, curriculum: Curriculum | None) -> list[Array]:
+def _handle(env: Env) -> ContextHandle:
+    """An env as SAC sees it if it can, as any agent does if not."""
+    parts = getattr(env, "observation_space", None)
+    seen = parts.spaces.get("observation") if isinstance(parts, spaces.Dict) else None
+    action = getattr(env, "action_space", None)
+    vectors = isinstance(seen, spaces.Box) and isinstance(action, spaces.Box)
+    return ContextEnv(env) if vectors else ContextHandle(env)
+
+
+def _contexts(env: ContextHandle, curriculum: Curriculum | None) -> list[Array]:
     walked = curriculum or env.curriculum
     space = env.context_space
     if walked is not None:
@@ -71,26 +105,49 @@ def _contexts(env: ContextEnv, curriculum: Curriculum | None) -> list[Array]:
     return [np.asarray(c, space.dtype) for c in (low, high)]
 
 
-def _act(env: ContextEnv, context: Array, steps: int) -> list[tuple[Any, float, Array]]:
-    """An episode of random actions, always the same ones; all arrays are copies."""
+def _act(env: ContextHandle, context: Array, steps: int) -> list[Seen]:
+    """An episode of random actions, always the same ones."""
     env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
-    generator = np.random.default_rng(0)
+    actions = _Actions(env)
     episode = []
     for _ in range(steps):
-        action = generator.uniform(-1, 1, env.action_size).astype(np.float32)
-        observed, reward, terminated, truncated, info = env.raw_step(env.actions.scale(action))
-        env.check_vectors(observed, info, "step")
-        copied = {name: np.array(value) for name, value in observed.items()}
-        episode.append((copied, reward, env.outcome_of(info).copy()))
+        observed, reward, terminated, truncated, info = env.raw_step(actions.next())
+        _check_vectors(env, observed, info, "step")
+        outcome = env.outcome_of(info).copy()
+        copied = copy.deepcopy(observed)
+        episode.append(Seen(copied, reward, outcome, context, env.told_success(info)))
         if terminated or truncated:
             break
     return episode
 
 
-def _check_resets(env: ContextEnv, context: Array) -> None:
+class _Actions:
+    """Random actions, always the same ones; the space's own stream stays as it is."""
+
+    def __init__(self, env: ContextHandle) -> None:
+        self._env, self._generator = env, np.random.default_rng(0)
+        self._space = copy.deepcopy(env.env.action_space)
+        self._space.seed(0)
+
+    def next(self) -> Any:
+        env = self._env
+        if not isinstance(env, ContextEnv):
+            return self._space.sample()
+        action = self._generator.uniform(-1, 1, env.action_size).astype(np.float32)
+        return env.actions.scale(action)
+
+
+def _check_vectors(env: ContextHandle, observed: Any, info: dict[str, Any], when: str) -> None:
+    if isinstance(env, ContextEnv):
+        env.check_vectors(observed, info, when)
+    elif when == "step":
+        env.measured(info)
+
+
+def _check_resets(env: ContextHandle, context: Array) -> None:
     observed, info = env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
     _check_context_seen(observed, context, env.name, "reset(options={'context': c})")
-    env.check_vectors(observed, info, "reset")
+    _check_vectors(env, observed, info, "reset")
     again, _ = env.raw_reset(seed=FIRST_SEED)
     _check_context_seen(again, context, env.name, "a later reset() without options")
 
@@ -109,27 +166,37 @@ def _check_context_seen(observed: Any, context: Array, name: str, when: str) -> 
         )
 
 
-def _check_reward(env: ContextEnv, outcome: Array, context: Array, reward: float) -> None:
+def _check_step(env: ContextHandle, step: Seen) -> None:
+    """One reward and one success for one outcome, and the same reward that the step gave."""
+    if env.can_relabel:
+        _check_reward(env, step.outcome, step.context, step.reward)
+    if step.success is None:
+        env.is_success(step.outcome.astype(np.float32), step.context.astype(np.float32))
+
+
+def _check_reward(env: ContextHandle, outcome: Array, context: Array, reward: float) -> None:
     computed = env.compute_reward(outcome, context)
     if computed.shape != ():
         raise RollinError(
-            f"{env.name}: compute_reward must give one number for one outcome, got shape "
+            f"{env.name}: {env.name_of('reward')} must give one number for one outcome, got shape "
             f"{computed.shape}: reduce over the last axis (axis=-1)."
         )
     if not np.isclose(float(computed), reward, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{env.name}: step gave the reward {reward:g}, but compute_reward gives "
+            f"{env.name}: step gave the reward {reward:g}, but {env.name_of('reward')} gives "
             f"{float(computed):g} for the outcome {outcome.tolist()} under the context "
             f"{context.tolist()}: both must be one function, and info['outcome'] must hold all "
-            "that it needs."
+            "that it needs. If rewards cannot be had that way, say can_relabel = False."
         )
-    env.is_success(outcome.astype(np.float32), context.astype(np.float32))
 
 
-def _check_batch(env: ContextEnv, outcomes: Array, contexts: Array, rewards: Array) -> None:
+def _check_batch(env: ContextHandle, seen: list[Seen]) -> None:
+    outcomes, contexts, rewards = _stacked(seen)
     computed = env.compute_reward(outcomes, contexts)
-    success = env.are_successes(outcomes, contexts)
-    for method, values in (("compute_reward", computed), ("is_success", success)):
+    batches = {env.name_of("reward"): computed}
+    if all(step.success is None for step in seen):
+        batches["is_success"] = env.are_successes(outcomes, contexts)
+    for method, values in batches.items():
         if values.shape != rewards.shape:
             raise RollinError(
                 f"{env.name}: {method} must give {len(rewards)} values for a batch of "
@@ -138,16 +205,85 @@ def _check_batch(env: ContextEnv, outcomes: Array, contexts: Array, rewards: Arr
             )
     if not np.allclose(computed, rewards, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
-            f"{env.name}: compute_reward gives other rewards for a batch than one by one: it must "
-            "treat every row alike."
+            f"{env.name}: {env.name_of('reward')} gives other rewards for a batch than one by one: "
+            "it must treat every row alike."
         )
     env.compute_reward(outcomes.astype(np.float32), contexts.astype(np.float32))
 
 
-def _check_same(one: list[Any], other: list[Any], name: str) -> None:
+def _stacked(seen: list[Seen]) -> tuple[Array, Array, Array]:
+    """Outcomes (N, U), contexts (N, C) and rewards (N,)."""
+    outcomes, contexts = (np.stack([getattr(s, n) for s in seen]) for n in ("outcome", "context"))
+    return outcomes, contexts, np.array([step.reward for step in seen])
+
+
+def _check_rule(env: ContextHandle, curriculum: Curriculum | None, seen: list[Seen]) -> None:
+    """Refuse a rule that asks for successes where no episode can ever be one."""
+    if curriculum is None or not isinstance(curriculum.rule, SuccessRate):
+        return
+    told = any(step.success is not None for step in seen)
+    if not _by_reward(env, told):
+        return
+    why = "its rewards are its own, and its steps have no info['is_success']"
+    if env.can_relabel:
+        outcomes, contexts, rewards = _stacked(seen)
+        fulfilled = env.to_context(outcomes)
+        if (rewards > 0).any() or np.shape(fulfilled) != contexts.shape:
+            return
+        if np.any(env.compute_reward(outcomes, fulfilled) > 0):
+            return
+        why = "no reward is positive, not even where an outcome fulfils its context"
+    raise RollinError(
+        f"{env.name}: the curriculum's rule counts successes, and no episode can be one: {why}. "
+        "Say what counts as a success: by is_success(outcome, context), a method or an argument of "
+        "rollin.Contextual, or by info['is_success']."
+    )
+
+
+def _by_reward(env: ContextHandle, told: bool) -> bool:
+    """Whether positive rewards are taken for successes, for want of anything that tells them."""
+    layer = layer_with(env.env, "context_space")
+    if isinstance(layer, Contextual):
+        return layer.success_by_reward or not (layer.tells_success or told)
+    default = isinstance(layer, ContextualEnv) and (
+        type(layer).is_success is ContextualEnv.is_success
+    )
+    return default and not told
+
+
+def _check_set_context(env: ContextHandle, context: Array) -> None:
+    """`set_context`, which vector envs can call, must do what reset's options do."""
+    if layer_with(env.env, "set_context") is None or layer_with(env.env, "context") is None:
+        return
+    env.env.get_wrapper_attr("set_context")(context.copy())
+    observed, _ = env.raw_reset(seed=FIRST_SEED)
+    _check_context_seen(observed, context, env.name, "set_context(c) and reset()")
+
+
+def _check_end(env: ContextHandle, context: Array) -> None:
+    """An episode of random actions must end: a run would wait for it."""
+    inner = env.env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, gymnasium.wrappers.TimeLimit):
+            return
+        inner = inner.env
+    env.raw_reset(seed=FIRST_SEED, options={"context": context.copy()})
+    actions = _Actions(env)
+    for _ in range(ENDLESS):
+        _, _, terminated, truncated, _ = env.raw_step(actions.next())
+        if terminated or truncated:
+            return
+    raise RollinError(
+        f"{env.name} has no time limit: an episode of random actions has gone on for {ENDLESS:,} "
+        "steps, and checkpoints, evaluations and switches wait for its end. Wrap it in "
+        "gymnasium.wrappers.TimeLimit(env, N), or use --horizon."
+    )
+
+
+def _check_same(one: list[Seen], other: list[Seen], name: str) -> None:
     """Whether two episodes with one seed and the same actions are the same."""
     same = len(one) == len(other) and all(
-        a[1] == b[1] and np.array_equal(a[0]["observation"], b[0]["observation"])
+        a.reward == b.reward and data_equivalence(a.observed, b.observed)
         for a, b in zip(one, other, strict=True)
     )
     if not same:

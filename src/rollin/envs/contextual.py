@@ -1,20 +1,18 @@
-"""Contextual environments: one dynamics, a reward r_ω for every context ω.
+"""The contract of a contextual environment: a task for every context ω.
 
-`ContextualEnv` is the contract; `Contextual` makes one of any Gymnasium env plus a reward function
-of (outcome, context), `GoalContext` of a goal env as in Gymnasium-Robotics.
+In the paper contexts share their dynamics and differ in the reward r_ω. An env may let its context
+change the dynamics or the start, too: then it says so, and cannot be relabelled.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.box_env import Env, name_of
 from rollin.errors import RollinError
 
 Array = NDArray[Any]
@@ -26,9 +24,12 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     """The contract: a `gymnasium.Env` whose task is a context that can be set at reset.
 
     - `observation_space`: `Dict(observation=Box, context=Box)`; `context_space`: that second Box
-    - `reset(options={"context": c})` sets the context until another is given
+    - `reset(options={"context": c})` sets the context until another is given; so does
+      `set_context(c)`, from the next reset on, also through vector envs
     - `info["outcome"]`, at reset and at every step: all that the reward needs to know
-    - `compute_reward(outcome, context)`: the reward of a step, batched over leading axes
+    - `context_reward(outcome, context)`: the reward of a step, batched over leading axes; an env
+      whose rewards cannot be had that way says `can_relabel = False` and needs none
+    - `info["is_success"]`, if a step has it: whether it is a success; else `is_success` tells
 
     >>> import gymnasium
     >>> import numpy as np
@@ -49,10 +50,10 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     ...
     ...     def step(self, action):
     ...         self.place, self.left = self.place + action, self.left - 1
-    ...         reward = float(self.compute_reward(self.place, self.context))
+    ...         reward = float(self.context_reward(self.place, self.context))
     ...         return self.seen(), reward, False, self.left == 0, {"outcome": self.place}
     ...
-    ...     def compute_reward(self, outcome, context):
+    ...     def context_reward(self, outcome, context):
     ...         return np.exp(-5 * np.linalg.norm(outcome - context, axis=-1))
     ...
     ...     def seen(self):
@@ -61,6 +62,11 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     """
 
     context_space: spaces.Box
+    context: Array
+    """The context of the moment."""
+    can_relabel: bool = True
+    """Whether the reward under any context follows from the outcome, by `context_reward`. False
+    where the context changes the dynamics or the start, or rewards are the env's own."""
     curriculum: Curriculum | None = None
     """The curriculum to learn by when none is given."""
     printed: Curriculum | None = None
@@ -68,13 +74,33 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     measures: tuple[str, ...] = ()
     """Numbers of a step's `info` to keep the mean of, over every episode, in a run's files."""
 
-    @abstractmethod
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
+    def context_reward(self, outcome: Array, context: Array) -> Array:
+        """Rewards (…) of outcomes (…, U) under contexts (…, C).
+
+        An older name is compute_reward; Stable-Baselines3 takes what has one for a goal env.
+        """
+        older = getattr(self, "compute_reward", None)
+        if older is None:
+            raise RollinError(
+                f"{type(self).__name__} has no context_reward(outcome, context): give it one, or "
+                "say can_relabel = False if rewards cannot be had from outcome and context."
+            )
+        return np.asarray(older(outcome, context))
 
     def is_success(self, outcome: Array, context: Array) -> Array:
         """Whether outcomes fulfil contexts; by default where the reward is positive."""
-        return np.asarray(self.compute_reward(outcome, context)) > 0
+        if not self.can_relabel:
+            return np.zeros(np.shape(outcome)[:-1], bool)
+        return np.asarray(self.context_reward(outcome, context)) > 0
+
+    def set_context(self, context: Any) -> None:
+        """The context from the next reset on; reachable through wrappers and vector envs."""
+        if not hasattr(self, "context"):
+            raise RollinError(
+                f"{type(self).__name__} keeps its context elsewhere than in self.context: give it "
+                "a method set_context of its own."
+            )
+        self.context = check_context(context, self.context_space)
 
     def to_context(self, outcome: Array) -> Array:
         """The contexts that outcomes fulfil, for relabelling; by default the same vectors."""
@@ -122,224 +148,3 @@ def context_of(options: dict[str, Any] | None, space: spaces.Box, before: Array)
     if options is None or "context" not in options:
         return before
     return check_context(options["context"], space)
-
-
-# ------------------------------------------------------------------ wrappers
-
-
-class _Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Holds the context, and computes rewards from outcome and context."""
-
-    context_space: spaces.Box
-    curriculum: Curriculum | None
-    context: Array
-
-    def __init__(
-        self,
-        env: Env,
-        observation: spaces.Space[Any],
-        context_space: spaces.Box,
-        curriculum: Curriculum | None,
-        is_success: Reward | None,
-        measures: Sequence[str],
-    ) -> None:
-        super().__init__(env)
-        self._is_success = is_success
-        self.measures = measures
-        if not isinstance(context_space, spaces.Box):
-            raise RollinError(f"context_space must be a Box of real numbers, got {context_space}.")
-        if curriculum is not None:
-            for context in curriculum.contexts:
-                check_context(context, context_space)
-        self.context_space, self.curriculum = context_space, curriculum
-        self.observation_space = spaces.Dict(observation=observation, context=context_space)
-        first = context_space.low if curriculum is None else curriculum.contexts[-1]
-        middle = np.where(np.isfinite(first), first, 0.0)
-        self.context = np.clip(middle, context_space.low, context_space.high).astype(
-            context_space.dtype
-        )
-
-    @abstractmethod
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
-
-    def is_success(self, outcome: Array, context: Array) -> Array:
-        """Whether outcomes fulfil contexts."""
-        if self._is_success is not None:
-            return np.asarray(self._is_success(outcome, context), bool)
-        return self.compute_reward(outcome, context) > 0
-
-    def _observed(self, observation: Any) -> dict[str, Any]:
-        return {"observation": observation, "context": self.context.copy()}
-
-
-class Contextual(_Wrapper):
-    """A contextual env of any Gymnasium env and a reward function of (outcome, context).
-
-    outcome: from observation and info to all that the reward needs (by default the observation);
-    to_context: from outcomes to contexts that they fulfil, for relabelling; is_success: whether
-    outcomes fulfil contexts (by default where the reward is positive); measures: numbers of `info`
-    to keep the mean of.
-
-    >>> import gymnasium
-    >>> import numpy as np
-    >>> import rollin
-    >>> def close(outcome, context):  # outcome: cos, sin and speed of the pendulum
-    ...     angle = np.abs(np.arctan2(outcome[..., 1], outcome[..., 0]))
-    ...     return np.exp(-np.abs(angle - context[..., 0]))
-    >>> angles = gymnasium.spaces.Box(0.0, np.pi, (1,), np.float64)
-    >>> env = rollin.Contextual(gymnasium.make("Pendulum-v1"), angles, close)
-    >>> observed, info = env.reset(seed=0, options={"context": [np.pi]})
-    >>> sorted(observed), info["outcome"].shape
-    (['context', 'observation'], (3,))
-    """
-
-    def __init__(
-        self,
-        env: Env,
-        context_space: spaces.Box,
-        reward: Reward,
-        *,
-        outcome: Callable[[Any, dict[str, Any]], ArrayLike] = lambda observation, info: observation,
-        to_context: Callable[[Array], Array] | None = None,
-        is_success: Reward | None = None,
-        measures: Sequence[str] = (),
-        curriculum: Curriculum | None = None,
-    ) -> None:
-        seen = env.observation_space
-        super().__init__(env, seen, context_space, curriculum, is_success, measures)
-        self._reward, self._outcome = reward, outcome
-        self._to_context = to_context
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin an episode, under another context if `options` has one."""
-        self.context = context_of(options, self.context_space, self.context)
-        rest = {name: value for name, value in (options or {}).items() if name != "context"}
-        observation, info = self.env.reset(seed=seed, options=rest or None)
-        return self._observed(observation), {**info, "outcome": self._outcome(observation, info)}
-
-    def step(self, action: Any) -> Any:
-        """One step; the reward is that of the context, not the env's own."""
-        observation, _, terminated, truncated, info = self.env.step(action)
-        outcome = np.asarray(self._outcome(observation, info))
-        reward = float(self._reward(outcome, self.context))
-        info = {**info, "outcome": outcome}
-        return self._observed(observation), reward, terminated, truncated, info
-
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
-        return np.asarray(self._reward(outcome, context))
-
-    def to_context(self, outcome: Array) -> Array:
-        """The contexts that outcomes fulfil."""
-        return outcome if self._to_context is None else self._to_context(outcome)
-
-
-class GoalContext(_Wrapper):
-    """A contextual env of a goal env: outcome = achieved goal, context = desired goal.
-
-    The env's own goal follows where it keeps it in `env.unwrapped.goal`. is_success: whether
-    achieved goals fulfil desired ones; by default where the reward is positive, which does not fit
-    rewards of -1 and 0. measures: numbers of `info` to keep the mean of. reset_options: options
-    that the env's own reset always gets, such as where to start.
-
-    >>> import gymnasium
-    >>> import numpy as np
-    >>> import rollin
-    >>> box = gymnasium.spaces.Box(-1.0, 1.0, (2,))
-    >>> class Jump(gymnasium.Env):  # a goal env: an action is the place to go to
-    ...     action_space = box
-    ...     observation_space = gymnasium.spaces.Dict(
-    ...         observation=box, achieved_goal=box, desired_goal=box
-    ...     )
-    ...     goal = np.zeros(2, np.float32)
-    ...
-    ...     def at(self, place):
-    ...         return {"observation": place, "achieved_goal": place, "desired_goal": self.goal}
-    ...
-    ...     def reset(self, *, seed=None, options=None):
-    ...         return self.at(np.zeros(2, np.float32)), {}
-    ...
-    ...     def step(self, action):
-    ...         return self.at(action), 0.0, True, False, {}
-    ...
-    ...     def compute_reward(self, achieved, desired, info):
-    ...         return (np.linalg.norm(achieved - desired, axis=-1) < 0.1) * 1.0
-    >>> env = rollin.GoalContext(Jump())
-    >>> observed, info = env.reset(options={"context": [0.5, 0.5]})
-    >>> observed["context"].tolist(), info["outcome"].tolist()
-    ([0.5, 0.5], [0.0, 0.0])
-    >>> env.step(np.array([0.5, 0.5], np.float32))[1]
-    1.0
-    """
-
-    def __init__(
-        self,
-        env: Env,
-        *,
-        is_success: Reward | None = None,
-        measures: Sequence[str] = (),
-        curriculum: Curriculum | None = None,
-        reset_options: dict[str, Any] | None = None,
-    ) -> None:
-        parts = env.observation_space
-        wanted = {"observation", "achieved_goal", "desired_goal"}
-        if not isinstance(parts, spaces.Dict) or not wanted <= parts.spaces.keys():
-            raise RollinError(
-                f"{name_of(env)} is no goal env: its observations must be a Dict with "
-                f"observation, achieved_goal and desired_goal, got {parts}."
-            )
-        goals = _box(parts["desired_goal"])
-        super().__init__(env, parts["observation"], goals, curriculum, is_success, measures)
-        try:
-            self._compute_reward = env.get_wrapper_attr("compute_reward")
-        except AttributeError as error:
-            raise RollinError(
-                f"{name_of(env)} has no compute_reward(achieved_goal, desired_goal, info), as "
-                "goal envs do: give it one, or use rollin.Contextual with a reward function."
-            ) from error
-        self._reset_options = reset_options or {}
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin an episode, under another goal if `options` has one."""
-        self.context = context_of(options, self.context_space, self.context)
-        asked = {**self._reset_options, **(options or {})}
-        asked.pop("context", None)
-        observation, info = self.env.reset(seed=seed, options=asked or None)
-        self._set_goal()
-        return self._take(observation, info)
-
-    def step(self, action: Any) -> Any:
-        """One step; the reward is that of the context."""
-        observation, _, terminated, truncated, info = self.env.step(action)
-        observed, info = self._take(observation, info)
-        reward = float(self.compute_reward(info["outcome"], self.context))
-        self._set_goal()  # some goal envs choose another one on success
-        return observed, reward, terminated, truncated, info
-
-    def _take(
-        self, observation: Any, info: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        outcome = np.asarray(observation["achieved_goal"])
-        return self._observed(observation["observation"]), {**info, "outcome": outcome}
-
-    def _set_goal(self) -> None:
-        inner: Any = self.env.unwrapped
-        if hasattr(inner, "goal"):
-            inner.goal = self.context.copy()
-            if hasattr(inner, "update_target_site_pos"):
-                inner.update_target_site_pos()
-
-    def compute_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of achieved goals (…, C) under desired goals (…, C)."""
-        return np.asarray(self._compute_reward(outcome, context, {}))
-
-    def to_context(self, outcome: Array) -> Array:
-        """An achieved goal fulfils itself."""
-        return outcome
-
-
-def _box(space: spaces.Space[Any]) -> spaces.Box:
-    if not isinstance(space, spaces.Box):
-        raise RollinError(f"Goals must lie in a Box of real numbers, got {space}.")
-    return space

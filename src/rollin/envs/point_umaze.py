@@ -74,7 +74,7 @@ class PointUmaze(ContextualEnv):
         observed, info = self._observed()
         return observed, reward, False, self._steps >= self.horizon, info
 
-    def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
+    def context_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
         """exp(-5 D) within 0.5 m of the goal, else 0."""
         return goal_reward(outcome, context)
 

@@ -12,7 +12,8 @@ import gymnasium
 from rollin.checks import did_you_mean
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError, told
-from rollin.imports import from_here
+from rollin.imports import factory_here, from_here, where_looked
+from rollin.names import plain_name
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def make_contextual(
     render_mode: str | None = None,
 ) -> ContextEnv:
     """The environment of a task; options: name=value each, passed to its factory."""
-    task = TASKS.get(name)
+    task = TASKS.get(plain_name(name))
     make = load_factory(name if task is None else task.factory)
     arguments = parse_env_options(options)
     if render_mode is not None:
@@ -70,10 +71,34 @@ def make_contextual(
     return call_factory(make, name, arguments, horizon)
 
 
+def make_raw(
+    source: Any, horizon: int | None = None, options: Sequence[str] = ()
+) -> gymnasium.Env[Any, Any]:
+    """An env as it is, of an env, of a function that makes one, or of a task's name."""
+    if isinstance(source, gymnasium.Env):
+        if options:
+            raise RollinError("env_options belong to a function or a task's name, not to an env.")
+        return _limited(source, horizon)
+    name = source if isinstance(source, str) else getattr(source, "__name__", "env")
+    make = source
+    if isinstance(source, str):
+        task = TASKS.get(plain_name(source))
+        make = load_factory(source if task is None else task.factory)
+    return _limited(_called(make, name, parse_env_options(options)), horizon)
+
+
 def call_factory(
     make: Any, name: str, arguments: dict[str, Any], horizon: int | None
 ) -> ContextEnv:
     """The environment that a factory makes, with a time limit if one is given."""
+    return ContextEnv(_limited(_called(make, name, arguments), horizon))
+
+
+def _limited(env: gymnasium.Env[Any, Any], horizon: int | None) -> gymnasium.Env[Any, Any]:
+    return env if horizon is None else gymnasium.wrappers.TimeLimit(env, horizon)
+
+
+def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     if not callable(make):
         raise RollinError(
             f"{name} must be a function that makes the environment anew at every call, got "
@@ -90,7 +115,7 @@ def call_factory(
         raise RollinError(
             f"{name} must return a contextual Gymnasium env, got {type(env).__name__}."
         )
-    return ContextEnv(env if horizon is None else gymnasium.wrappers.TimeLimit(env, horizon))
+    return env
 
 
 def load_factory(name: str) -> Any:
@@ -99,8 +124,8 @@ def load_factory(name: str) -> Any:
     if not colon:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
-            f"{did_you_mean(name, TASKS)} A run that was begun by rollin.train in Python goes on "
-            "by the same call."
+            f"{factory_here(name) or did_you_mean(name, TASKS)} A run that was begun by "
+            "rollin.train in Python goes on by the same call."
         )
     try:
         with from_here():
@@ -109,6 +134,7 @@ def load_factory(name: str) -> Any:
         raise RollinError(
             f"{name} cannot be loaded ({told(error)}): give module:factory, where the module can "
             "be imported from here and the factory returns a contextual env or a ContextualMDP."
+            f"{where_looked(module_name, error)}"
         ) from error
 
 

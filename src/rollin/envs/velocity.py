@@ -198,7 +198,7 @@ class Velocity(RobotEnv):
         level, lam = np.asarray(context, np.float64)[..., 0], self.constants.lam
         return np.round(lam * level, DIGITS), np.round(lam * (level + BAND), DIGITS)
 
-    def compute_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
+    def context_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
         """Forward reward + healthy reward of the band - control cost."""
         velocity, cost = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
         forward = self.forward * velocity

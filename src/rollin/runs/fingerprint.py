@@ -8,6 +8,7 @@ import numpy as np
 
 from rollin.curriculum.contexts import Curriculum
 from rollin.envs.context_env import ContextEnv
+from rollin.envs.context_handle import ContextHandle
 from rollin.errors import RollinError
 from rollin.runs.curricula import curriculum_of, env_of
 from rollin.runs.engines.rollin_options import RollinConfig
@@ -25,17 +26,28 @@ def fingerprint_of(spec: RunSpec[RollinConfig]) -> str:
 
 def of_environment(env: ContextEnv, curriculum: Curriculum) -> str:
     """Of an environment's spaces and rewards, and of a curriculum."""
+    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
+    return (
+        f"{env.observation_size} observed, {env.context_size} of context, "
+        f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {_steps(curriculum)}, "
+        f"rewards {_some_rewards(env, curriculum)}{measured}"
+    )
+
+
+def of_spaces(env: ContextHandle, curriculum: Curriculum) -> str:
+    """Of an environment of any spaces, and of a curriculum."""
+    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
+    spaces = f"{env.env.observation_space}, {env.env.action_space}"
+    return f"spaces {spaces}, curriculum {_steps(curriculum)}{measured}"
+
+
+def _steps(curriculum: Curriculum) -> str:
+    """A digest of contexts, thresholds, rule and window."""
     told = walked(curriculum)
     del told["positions"]  # of which the run sees contexts, κ and thresholds alone
     told["kappas"] = [round(kappa, 12) for kappa in told["kappas"]]
     steps = [told, type(curriculum.rule).__name__, curriculum.episodes]
-    digest = hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:16]
-    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
-    return (
-        f"{env.observation_size} observed, {env.context_size} of context, "
-        f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {digest}, "
-        f"rewards {_some_rewards(env, curriculum)}{measured}"
-    )
+    return hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:16]
 
 
 def walked(curriculum: Curriculum) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+from rollin.names import plain_name
 from rollin.runs.engines import engine_for
 from rollin.runs.options import flat, option_names, read_value
 from rollin.runs.records import Reading
@@ -22,6 +23,7 @@ def block(
 ) -> list[Condition]:
     """A condition for each point of a grid of options, with some options and labels for all."""
     given, named = dict(options or {}), dict(labels or {})
+    task = plain_name(task)
     _check_options(task, [*grid, *given])
     for name, values in grid.items():
         if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:

@@ -10,6 +10,8 @@ from typing import Any
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+from rollin.imports import factory_here
+from rollin.names import plain_name
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.base import Engine
 from rollin.runs.options import config_from, flat
@@ -20,6 +22,7 @@ MODULES = {
     "tabular": "rollin.runs.engines.tabular",
     "sac": "rollin.runs.engines.sac",
     "rollin": "rollin.runs.engines.rollin",
+    "agent": "rollin.runs.engines.agent",
 }
 """Where an engine lives, by its name. The first that claims a task has it."""
 
@@ -38,14 +41,17 @@ def engines() -> Iterator[Engine[Any]]:
 
 def engine_for(task: str) -> Engine[Any]:
     """The engine that a task belongs to."""
+    task = plain_name(task)
     for found in engines():
         if found.claims(task):
             return found
     known = [name for found in engines() for name in found.tasks]
+    kinds = "; ".join(found.about for found in engines() if found.about)
+    kinds = "; ".join(found.about for found in engines() if found.about)
     raise RollinError(
-        f"Unknown task {task!r}: expected {'; '.join(found.about for found in engines())}; or "
+        f"Unknown task {task!r}: expected {kinds}; or "
         f"module:factory that returns an MDP or a contextual environment of yours."
-        f"{did_you_mean(task, known)}"
+        f"{factory_here(task) or did_you_mean(task, known)}"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
-from rollin.deep.evaluate import Evaluation, evaluate_context
+from rollin.deep.evaluate import Evaluation, evaluate_policy
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.policy import Policy
@@ -69,13 +69,9 @@ class Playable:
         self, k: int, episodes: int, seed: int, on_outcome: Callable[[int, Float], None]
     ) -> Evaluation:
         """Deterministic episodes under context k."""
-        size = self.env.observation_size
-
-        def act(seen: Float) -> Float:
-            return self.policy.squashed(seen[:size], seen[size:])
-
-        return evaluate_context(
-            self.env, act, self.contexts[k], episodes, seed=seed, on_outcome=on_outcome
+        context = self.contexts[k]
+        return evaluate_policy(
+            self.policy, self.env, context, episodes, seed=seed, on_outcome=on_outcome
         )
 
 

@@ -84,7 +84,7 @@ class RollinRun(Driver[RollinConfig]):
     """One run: environment, curriculum, agents and buffers, counters.
 
     make, curriculum: how its environments are made and what it walks, if the spec's task does not
-    say it.
+    say it; on_event: called after every step.
     """
 
     columns = COLUMNS
@@ -96,8 +96,10 @@ class RollinRun(Driver[RollinConfig]):
         directory: RunDirectory,
         make: Callable[[], ContextEnv] | None = None,
         curriculum: Curriculum | None = None,
+        on_event: Callable[[RollinStep], None] | None = None,
     ) -> None:
         super().__init__(spec, directory)
+        self._on_event = on_event
         with ExitStack() as on_error:
             make = make or partial(env_of, spec)
             self.env = make()
@@ -115,7 +117,8 @@ class RollinRun(Driver[RollinConfig]):
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = curriculum_of(self.env, config, curriculum)
-        check_env(self.test_env, self.curriculum, deterministic=False)
+        relabel = config.algorithm.relabel
+        check_env(self.test_env, self.curriculum, deterministic=False, relabel=relabel)
         self.state = DeepState.begin(
             self.env,
             self.curriculum,
@@ -158,6 +161,8 @@ class RollinRun(Driver[RollinConfig]):
 
     def take(self, event: RollinStep) -> bool:
         """Count a step; checkpoints fall on episode ends."""
+        if self._on_event is not None:
+            self._on_event(event)
         if event.main is not None:
             self._seen["main"] = event.main
         if event.exp is not None:
@@ -214,10 +219,9 @@ class RollinRun(Driver[RollinConfig]):
             "eval_success_final": final.success,
             "episodes": self.state.episode,
             "rollin_episodes": counters.rollin_episodes,
-            "updates_main": self.state.main.count,
+            "updates_main": self.updates(),
             "updates_exp": counters.updates_exp,
-            **asdict(self._seen["main"]),
-            **{f"exp_{name}": value for name, value in asdict(self._seen["exp"]).items()},
+            **self.losses(),
         }
         for name, total in zip(self.env.measures, counters.measured, strict=True):
             row[f"train_{name}"] = total / (counters.lengths or math.nan)
@@ -226,6 +230,19 @@ class RollinRun(Driver[RollinConfig]):
         counters.returns = 0.0
         counters.measured = self._nothing_measured
         return row
+
+    def losses(self) -> dict[str, Any]:
+        """What the last updates of both agents told."""
+        main, exp = (asdict(self._seen[name]) for name in ("main", "exp"))
+        return {**main, **{f"exp_{name}": value for name, value in exp.items()}}
+
+    def updates(self) -> int:
+        """Updates of π_main so far."""
+        return self.state.main.count
+
+    def warmed(self) -> bool:
+        """Whether the random first steps are over."""
+        return self.step > self.config.algorithm.warmup
 
     def status(self) -> dict[str, Any]:
         """Where the run stands."""
@@ -283,7 +300,7 @@ class RollinRun(Driver[RollinConfig]):
     def warning(self) -> str | None:
         """What to tell of a run that learned nothing, or of a threshold that was not met."""
         progress, window = self.state.progress, self.state.window
-        if self.step <= self.config.algorithm.warmup:
+        if not self.warmed():
             return (
                 f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
                 f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
@@ -302,40 +319,41 @@ class RollinRun(Driver[RollinConfig]):
 
     def finish(self) -> None:
         """Write the policy and the final figures; the replay file has then done its duty."""
-        progress, counters, config = self.state.progress, self.counters, self.config
-        if config.keep_replay:
+        if self.config.keep_replay:
             self.state.D.flush()
-        main = self.state.main
         policy = save(trained_policy(self.state))
         write_atomically(self.directory.path / "policy.safetensors", policy)
+        self.directory.write_result(self.result_values())
+
+    def result_values(self) -> dict[str, Any]:
+        """The final figures, as result.json has them."""
+        progress, counters = self.state.progress, self.counters
         current, final = self._evaluated  # of the last row, which is of the last step
         ended = read_metrics(self.episodes.path)
-        told = (self.step, progress, ended, self.env.measures, config.last)
-        self.directory.write_result(
-            {
-                **figures_at(*told),
-                "milestones": milestones(*told),
-                "k": progress.k,
-                "K": progress.K,
-                "env_steps": self.step,
-                "episodes": self.state.episode,
-                "updates_main": main.count,
-                "updates_exp": counters.updates_exp,
-                "rollin_episodes": counters.rollin_episodes,
-                "rollin_steps": counters.rollin_steps,
-                "eval_return": current.mean,
-                "eval_success": current.success,
-                "eval_return_final": final.mean,
-                "eval_success_final": final.success,
-                "seconds": round(self.seconds, 3),
-                "advances": [asdict(advance) for advance in progress.advances],
-                "completed": asdict(progress.completed) if progress.completed else None,
-                "curriculum": walked(self.curriculum),
-                "warning": self.warning(),
-                "spec_hash": self.spec.hash,
-                "versions": versions(),
-            }
-        )
+        told = (self.step, progress, ended, self.env.measures, self.config.last)
+        return {
+            **figures_at(*told),
+            "milestones": milestones(*told),
+            "k": progress.k,
+            "K": progress.K,
+            "env_steps": self.step,
+            "episodes": self.state.episode,
+            "updates_main": self.updates(),
+            "updates_exp": counters.updates_exp,
+            "rollin_episodes": counters.rollin_episodes,
+            "rollin_steps": counters.rollin_steps,
+            "eval_return": current.mean,
+            "eval_success": current.success,
+            "eval_return_final": final.mean,
+            "eval_success_final": final.success,
+            "seconds": round(self.seconds, 3),
+            "advances": [asdict(advance) for advance in progress.advances],
+            "completed": asdict(progress.completed) if progress.completed else None,
+            "curriculum": walked(self.curriculum),
+            "warning": self.warning(),
+            "spec_hash": self.spec.hash,
+            "versions": versions(),
+        }
 
     def tidy(self) -> None:
         """Delete checkpoint and replay file, unless that is to be kept."""
