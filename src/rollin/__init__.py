@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rollin.deep.practical import train_rollin
     from rollin.envs.check import check_env
     from rollin.envs.contextual import Contextual, ContextualEnv, GoalContext
+    from rollin.envs.goal_view import GoalView
     from rollin.errors import RollinError
     from rollin.policy import Policy
     from rollin.sac.config import SACConfig
@@ -45,6 +46,7 @@ _HOMES = {
     "EpisodeEnd": "rollin.curriculum.teacher",
     "ExactPG": "rollin.tabular.policy_gradient",
     "GoalContext": "rollin.envs.contextual",
+    "GoalView": "rollin.envs.goal_view",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "Plan": "rollin.curriculum.teacher",
@@ -92,6 +94,7 @@ __all__ = [
     "EpisodeEnd",
     "ExactPG",
     "GoalContext",
+    "GoalView",
     "Grid",
     "NaturalPG",
     "Plan",

@@ -54,8 +54,8 @@ class School:
     """Hands out a teacher's plans to the environments of one vector env, and books their ends.
 
     switched: why the teacher moved on, until the guide for its new plans is frozen; steps, hidden,
-    cut, abandoned, late: environment steps of all ended episodes, those of them that learners did
-    not see, and how many episodes were abandoned or ended under a plan that another had followed.
+    cut, episodes, abandoned: environment steps of all ended episodes, those of them that learners
+    did not see, how many there were and how many of them were abandoned.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class School:
         self.teacher: Teacher = check_teacher(teacher)
         self.link, self.act, self._stop = link, act, 1 - check_gamma(gamma)
         self.switched: str | None = None
-        self.steps = self.hidden = self.cut = self.abandoned = self.late = self.episodes = 0
+        self.steps = self.hidden = self.cut = self.abandoned = self.episodes = 0
         self.version = 0  # of the guide that is loaded
         self._issued: list[dict[int, bool]] = [{} for _ in range(link.count)]  # ticket: standing
         self._booked: list[tuple[int, int]] = [(0, 0)] * link.count  # last ticket and serial
@@ -145,7 +145,7 @@ class School:
 
     def get_state(self) -> dict[str, Any]:
         """Teacher, streams and counts, as JSON-able values; open episodes are lost."""
-        counts = [self.steps, self.hidden, self.cut, self.abandoned, self.late, self.episodes]
+        counts = [self.steps, self.hidden, self.cut, self.abandoned, self.episodes]
         return {
             "teacher": self.teacher.get_state(),
             "envs": self.link.get_states(),
@@ -163,7 +163,7 @@ class School:
         self.teacher.set_state(state["teacher"])
         self.link.set_states(state["envs"])
         counts = [int(count) for count in state["counts"]]
-        self.steps, self.hidden, self.cut, self.abandoned, self.late, self.episodes = counts
+        self.steps, self.hidden, self.cut, self.abandoned, self.episodes = counts
 
     # ------------------------------------------------------------------ inside
 
@@ -180,13 +180,12 @@ class School:
                 "every step to after_step once."
             )
         self._booked[env] = use
-        issued = {t: standing for t, standing in self._issued[env].items() if t >= end.ticket}
-        self._issued[env] = issued
+        issued = self._issued[env].items()
+        self._issued[env] = {t: standing for t, standing in issued if t >= end.ticket}
         self.steps += end.steps
         self.hidden += end.hidden
         self.cut += end.cut
         self.abandoned += end.abandoned
-        self.late += issued[end.ticket] and end.ticket != max(issued)
         self.episodes += 1
         return self.teacher.update(end)
 

@@ -262,9 +262,8 @@ def test_outcomes_are_kept_when_the_plan_asks_for_them():
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
-@pytest.mark.filterwarnings("ignore:.*symmetric and normalized space")
 def test_gymnasium_s_checker_accepts_the_wrapper_and_its_constructor_is_recorded():
-    env = RollIn(Line(), guide=lambda o, c: np.zeros(1, np.float32), beta=0.5)
+    env = RollIn(PointUmaze(), guide=lambda o, c: np.zeros(2, np.float32), beta=0.5)
     check_env(env, skip_render_check=True)
     assert isinstance(env, RecordConstructorArgs)
     assert env._saved_kwargs["beta"] == 0.5

@@ -17,7 +17,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from rollin.checks import one_of
-from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher
+from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
 from rollin.errors import RollinError
 from rollin.sb3 import files
 from rollin.sb3.explorer import Explorer, check_explorable, mix_in, take_out
@@ -63,6 +63,8 @@ class RollInCallback(BaseCallback):
         self._stream = Streams(seed)["explorer"]
         self._loaded: tuple[files.Arrays, dict[str, Any]] | None = None
         self._held: list[PrefixStep] = []  # a roll-in that is still to be stored
+        if getattr(teacher, "steps", 0):
+            claim(teacher, self)
 
     # ------------------------------------------------------------------ Stable-Baselines3 asks
 
@@ -186,7 +188,8 @@ class RollInCallback(BaseCallback):
             record("rollin/threshold", teacher.threshold)
             if not math.isnan(teacher.window.mean):
                 record("rollin/window", teacher.window.mean)
-        for name in ("hidden", "cut", "abandoned", "late", "episodes"):
+            record("rollin/late", teacher.late)
+        for name in ("hidden", "cut", "abandoned", "episodes"):
             record(f"rollin/{name}", getattr(school, name))
         record("rollin/env_steps", school.steps)
 
@@ -224,6 +227,7 @@ class RollInCallback(BaseCallback):
             )
         self.teacher.set_state(told["school"]["teacher"])
         self._loaded, self.school = (tensors, told), None
+        claim(self.teacher, self)  # learn resets the envs before there is a guide
         return self
 
     def _restore(self, tensors: files.Arrays, told: Mapping[str, Any]) -> None:

@@ -37,7 +37,8 @@ class Explorer:
         self.restart()
 
     def restart(self) -> None:
-        """A fresh agent with an empty buffer."""
+        """A fresh agent with an empty buffer; the row that is being stored is not its own."""
+        self.acted = np.zeros_like(self.acting)
         self.agent: Any = None  # the old one's buffer goes first
         self.agent = twin(self._model, self._kind, int(self._stream.integers(2**31)))
 
@@ -136,7 +137,7 @@ def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
         "replay_buffer", "env", "_vec_normalize_env", "_logger", "ep_info_buffer",
         "ep_success_buffer", "action_noise", "_last_obs", "_last_original_obs",
         "_last_episode_starts", "log_ent_coef", "ent_coef_optimizer", "ent_coef_tensor",
-        "_rollin_explorer", "lr_schedule",
+        "lr_schedule",
     }  # fmt: skip
     options = {name: value for name, value in vars(model).items() if name not in left_out}
     agent: Any = kind(model.policy_class, None, device="cpu", _init_setup_model=False)
@@ -196,41 +197,33 @@ def _row(part: Any, i: int) -> Any:
     return part[i : i + 1]
 
 
-class _Explores:
-    """What changes in a model with an explorer: mixed into its class while it learns."""
-
-    def _sample_action(
-        self: Any, learning_starts: int, action_noise: Any = None, n_envs: int = 1
-    ) -> Any:
-        found = super()._sample_action(learning_starts, action_noise, n_envs)  # pyright: ignore
-        return self._rollin_explorer.act(*found, action_noise)
-
-    def _store_transition(self: Any, replay_buffer: Any, *row: Any) -> None:
-        super()._store_transition(Tee(replay_buffer, self._rollin_explorer), *row)  # pyright: ignore
-
-    def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
-        main, explorer = self._rollin_explorer.share(gradient_steps)
-        if main:
-            super().train(gradient_steps=main, batch_size=batch_size)  # pyright: ignore
-        if explorer:
-            self._rollin_explorer.learn(explorer, batch_size)
-
-    def _excluded_save_params(self: Any) -> list[str]:
-        return [*super()._excluded_save_params(), "_rollin_explorer"]  # pyright: ignore
-
-
 def mix_in(model: Any, explorer: Explorer) -> None:
-    """Let the explorer take part."""
-    kind = type(model)
-    model._rollin_explorer = explorer
-    model.__class__ = type(kind.__name__, (_Explores, kind), {"__module__": kind.__module__})
+    """Let the explorer take part: by a subclass of the model's own class, while it learns."""
+    kind: Any = type(model)
+
+    class Exploring(kind):
+        def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1):
+            found = super()._sample_action(learning_starts, action_noise, n_envs)
+            return explorer.act(*found, action_noise)
+
+        def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
+            super()._store_transition(Tee(replay_buffer, explorer), *row)
+
+        def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+            main, own = explorer.share(gradient_steps)
+            if main:
+                super().train(gradient_steps=main, batch_size=batch_size)
+            if own:
+                explorer.learn(own, batch_size)
+
+    Exploring.__name__, Exploring.__qualname__ = kind.__name__, kind.__qualname__
+    Exploring.explores = kind
+    model.__class__ = Exploring
 
 
 def take_out(model: Any) -> None:
     """Make the model again what it was."""
-    if isinstance(model, _Explores):
-        model.__class__ = type(model).__mro__[2]
-        del model._rollin_explorer
+    model.__class__ = getattr(type(model), "explores", type(model))
 
 
 def check_explorable(model: Any) -> None:

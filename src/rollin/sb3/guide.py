@@ -80,9 +80,7 @@ class TorchGuide:
     def of(cls, model: Any) -> "TorchGuide":
         """The actor of a model, and the statistics of its normaliser."""
         net = actor_of(model.policy)
-        with_optimizer = getattr(net, "optimizer", None)
-        frozen = copy.deepcopy(net, {id(with_optimizer): None} if with_optimizer else {})
-        frozen = frozen.to("cpu")
+        frozen = copy.deepcopy(net, _left_behind(net)).to("cpu")
         frozen.set_training_mode(False)
         for parameter in frozen.parameters():
             parameter.requires_grad_(False)
@@ -122,6 +120,17 @@ class TorchGuide:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(pickle.loads(state["net"]), state["statistics"])
         self._draws = torch.from_numpy(state["draws"])
+
+
+def _left_behind(net: Any) -> dict[int, Any]:
+    """What a copy has instead of some parts: no optimiser, no graph of the last update."""
+    memo: dict[int, Any] = {id(net.optimizer): None} if getattr(net, "optimizer", None) else {}
+    for name, part in vars(getattr(net, "action_dist", None) or object).items():
+        if name == "distribution":
+            memo[id(part)] = None
+        elif isinstance(part, torch.Tensor) and not part.is_leaf:
+            memo[id(part)] = part.detach().clone()
+    return memo
 
 
 def actor_of(policy: Any) -> Any:
