@@ -56,6 +56,18 @@ class School:
     switched: why the teacher moved on, until the guide for its new plans is frozen; steps, hidden,
     cut, episodes, abandoned: environment steps of all ended episodes, those of them that learners
     did not see, how many there were and how many of them were abandoned.
+
+    >>> import gymnasium
+    >>> import rollin
+    >>> from rollin.envs.point_umaze import PointUmaze
+    >>> envs = gymnasium.vector.SyncVectorEnv([lambda: rollin.RollIn(PointUmaze(horizon=5))] * 2)
+    >>> teacher = rollin.Walk(PointUmaze().curriculum)
+    >>> school = rollin.attach(envs, teacher, act=lambda actor, observation: actor)
+    >>> observed, infos = envs.reset(seed=0)
+    >>> for _ in range(5):
+    ...     ends = school.after_step(envs.step(envs.action_space.sample())[-1])
+    >>> [(end.env, end.length) for end in ends], school.steps
+    ([(0, 5), (1, 5)], 10)
     """
 
     def __init__(
@@ -241,11 +253,21 @@ def attach(
 ) -> School:
     """A school for a vector env whose envs are each wrapped in `RollIn`; attach it before `reset`.
 
-    act: from an actor and one observation to an action. In the loop, after every step:
+    act: from an actor and one observation to an action. In the loop, after every step::
 
         for end in school.after_step(infos): …
         if school.switched:
             school.freeze(deepcopy(actor))
+
+    >>> import gymnasium
+    >>> import rollin
+    >>> from rollin.envs.point_umaze import PointUmaze
+    >>> envs = gymnasium.vector.SyncVectorEnv([lambda: rollin.RollIn(PointUmaze())] * 2)
+    >>> teacher = rollin.Walk(PointUmaze().curriculum)
+    >>> school = rollin.attach(envs, teacher, act=lambda actor, observation: actor(observation))
+    >>> observed, infos = envs.reset(seed=0)
+    >>> observed["context"].tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
     if not callable(act):
         raise RollinError(

@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
     VecNormalize,
 )
 
-from rollin.sb3 import RollInCallback, check_version  # noqa: E402
+from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
 from rollin.sb3.explorer import Explorer  # noqa: E402
 from rollin.sb3.guide import Statistics, freeze  # noqa: E402
 
@@ -322,7 +322,9 @@ def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_p
     assert parameters(loaded.guide.net) == parameters(guide.net)
     assert loaded.school is not None
     assert callback.school is not None
-    assert loaded.school.get_state()["envs"] == callback.school.get_state()["envs"]
+    kept = files.read(files.beside(tmp_path / "model.zip"))[1]["school"]
+    assert kept["envs"] == callback.school.get_state()["envs"]
+    assert kept["counts"][:1] == [callback.school.steps] == [loaded.school.steps]
     if explorer is not None:
         assert loaded.explorer is not None
         one, told = explorer.get_state()

@@ -25,6 +25,11 @@ class Plan:
     to roll in; stop: probability that a roll-in stops after a step, 1 - γ of the agent; guide:
     version of the guide that must be loaded, 0 for none; guide_context: ω_{k-1}, which the guide is
     shown; standing: repeated until another plan comes; trace: whether outcomes are wanted.
+
+    >>> import rollin
+    >>> plan = rollin.Plan(ticket=1, context=[2.0, 0.0], beta=0.1, guide=1, guide_context=[0, 0])
+    >>> plan.standing, plan.purpose
+    (True, 'train')
     """
 
     ticket: int
@@ -95,6 +100,26 @@ class Teacher(Protocol):
     """Says what to learn next. State is JSON-able and holds its random streams, too.
 
     wants: what it needs beyond ends, of "trace" (outcomes) and "look" (episodes without learning).
+
+    >>> import rollin
+    >>> class Alternates:  # two contexts in turn, without roll-in
+    ...     wants = frozenset()
+    ...     ticket = 0
+    ...
+    ...     def sample(self, env=0):
+    ...         self.ticket += 1
+    ...         return rollin.Plan(self.ticket, [float(self.ticket % 2)], standing=False)
+    ...
+    ...     def update(self, end):
+    ...         return None
+    ...
+    ...     def get_state(self):
+    ...         return {"ticket": self.ticket}
+    ...
+    ...     def set_state(self, state):
+    ...         self.ticket = state["ticket"]
+    >>> isinstance(Alternates(), rollin.Teacher)
+    True
     """
 
     wants: frozenset[str]
