@@ -96,10 +96,10 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     >>> import gymnasium
     >>> import rollin
     >>> cart = gymnasium.make("CartPole-v1")
-    >>> env = rollin.RollIn(cart, guide=lambda seen, _: int(seen[2] > 0), beta=0.5, show=False)
+    >>> env = rollin.RollIn(cart, guide=lambda seen, _: int(seen[2] > 0), beta=0.5, gamma=0.9)
     >>> observed, info = env.reset(seed=0)
     >>> info["rollin_start"]
-    {'ticket': 1, 'serial': 1, 'hidden': 0, 'cut': 0}
+    {'ticket': 1, 'serial': 1, 'hidden': 30, 'cut': 0}
     """
 
     def __init__(

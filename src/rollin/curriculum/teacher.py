@@ -91,8 +91,9 @@ class EpisodeEnd:
         True
         """
         known = {field.name: field.type for field in fields(cls)}
-        plain = {"int": int, "float": float, "bool": bool}
-        return cls(**{n: plain.get(str(known[n]), _same)(v) for n, v in info.items() if n in known})
+        given = {name: value for name, value in info.items() if name in known}
+        numbers = (int, float, bool)
+        return cls(**{n: known[n](v) if known[n] in numbers else v for n, v in given.items()})  # pyright: ignore[reportCallIssue]
 
 
 @runtime_checkable
@@ -169,7 +170,3 @@ def is_claimed(teacher: Teacher) -> bool:
 def is_copy(teacher: Teacher) -> bool:
     """Whether this is a copy of a teacher that lives in another process."""
     return getattr(teacher, "home", os.getpid()) != os.getpid()
-
-
-def _same(value: Any) -> Any:
-    return value

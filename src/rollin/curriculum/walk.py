@@ -112,6 +112,10 @@ class Walk:
             self._firsts.append((self._ticket, progress.k))
         return mastered
 
+    def go_on(self, steps: int) -> None:
+        """Go on after these steps where progress and window stand, with no ticket given yet."""
+        self.steps, self._ticket, self._firsts = steps, 1, [(1, self.k)]
+
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on, as JSON-able values."""
         return {
