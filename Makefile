@@ -117,7 +117,9 @@ $(VENV)/core: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
+# PyTorch first, so that Stable-Baselines3 takes it as it is
 $(VENV)/dev: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 

@@ -45,6 +45,7 @@ LAYERS: list[tuple[list[Package], str]] = [
         [
             Package("sweeps", "studies, queue; this machine or Ray"),
             Package("api", "rollin.train, prepare, evaluate"),
+            Package("sb3", "callback for SB3"),
         ],
         "sweep.json",
     ),
@@ -52,7 +53,13 @@ LAYERS: list[tuple[list[Package], str]] = [
         [Package("runs", "directories, checkpoints, records", ENGINES)],
         "config.json, metrics.csv, …,\nresult.json",
     ),
-    ([Package("deep", "ROLLIN in practice: two SAC agents")], ""),
+    (
+        [
+            Package("deep", "ROLLIN in practice: two SAC agents"),
+            Package("wrapper, school", "RollIn for any agent"),
+        ],
+        "",
+    ),
     (
         [
             Package("tabular", "MDPs, ROLLIN in theory"),

@@ -16,9 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cost
 from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
+
+from benchmarks import cost
+from rollin.paper.numbers import numbers
+from rollin.report.sheets import filled, texts_of
+from rollin.report.style import styled, to_png
+from rollin.runs.files import write_atomically
 from studies import (
     complexity_page,
     four_rooms_gamma_page,
@@ -27,11 +32,6 @@ from studies import (
     robots_page,
     sac_hopper,
 )
-
-from rollin.paper.numbers import numbers
-from rollin.report.sheets import filled, texts_of
-from rollin.report.style import styled, to_png
-from rollin.runs.files import write_atomically
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

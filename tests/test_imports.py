@@ -16,9 +16,9 @@ ROOT = Path(rollin.__file__).parent
 RANKS = {
     "curriculum": 1,
     "tabular": 2, "sac": 2, "envs": 2,
-    "deep": 3,
+    "deep": 3, "wrapper": 3, "school": 3,
     "runs": 4,
-    "sweeps": 5, "api": 5, "evaluation": 5,
+    "sweeps": 5, "api": 5, "evaluation": 5, "sb3": 5,
     "analysis": 6,
     "paper": 7, "report": 7,
     "cli": 8,

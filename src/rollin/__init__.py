@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rollin import sb3 as sb3
     from rollin.api import Trained, prepare, train
     from rollin.curriculum.contexts import Curriculum
     from rollin.curriculum.rules import ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher
+    from rollin.curriculum.walk import Walk
     from rollin.deep.own_agent import Agent, Transition
     from rollin.deep.practical import train_rollin
     from rollin.envs.check import check_env
     from rollin.envs.contextual import ContextualEnv
+    from rollin.envs.goal_view import GoalView
     from rollin.envs.goals import GoalContext
     from rollin.envs.wrappers import Contextual
     from rollin.errors import RollinError
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from rollin.sac.make import make_learner
     from rollin.sac.relabel import relabel
     from rollin.sac.replay import Replay, RowLayout
+    from rollin.school import School, attach
     from rollin.streams import Streams
     from rollin.sweeps.study import Study
     from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from rollin.tabular.policy_gradient import BatchSPG, ExactPG, NaturalPG, RandomHorizonSPG
     from rollin.tabular.solve import Solution, solve
     from rollin.tabular.theory import analyse
+    from rollin.wrapper import RollIn
 
 _HOMES = {
     "Agent": "rollin.deep.own_agent",
@@ -43,26 +49,34 @@ _HOMES = {
     "ContextualEnv": "rollin.envs.contextual",
     "ContextualMDP": "rollin.tabular.mdp",
     "Curriculum": "rollin.curriculum.contexts",
+    "EpisodeEnd": "rollin.curriculum.teacher",
     "ExactPG": "rollin.tabular.policy_gradient",
     "GoalContext": "rollin.envs.goals",
+    "GoalView": "rollin.envs.goal_view",
     "Grid": "rollin.tabular.grid",
     "NaturalPG": "rollin.tabular.policy_gradient",
+    "Plan": "rollin.curriculum.teacher",
     "Policy": "rollin.policy",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
     "ReturnThreshold": "rollin.curriculum.rules",
+    "RollIn": "rollin.wrapper",
     "RollinError": "rollin.errors",
     "RowLayout": "rollin.sac.replay",
     "SACConfig": "rollin.sac.config",
+    "School": "rollin.school",
     "Solution": "rollin.tabular.solve",
     "Streams": "rollin.streams",
     "Study": "rollin.sweeps.study",
     "SubOptimality": "rollin.curriculum.rules",
     "SuccessRate": "rollin.curriculum.rules",
+    "Teacher": "rollin.curriculum.teacher",
     "Trained": "rollin.api",
     "Transition": "rollin.deep.own_agent",
+    "Walk": "rollin.curriculum.walk",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
+    "attach": "rollin.school",
     "check_env": "rollin.envs.check",
     "combination_lock": "rollin.tabular.families",
     "corridor": "rollin.tabular.families",
@@ -86,27 +100,35 @@ __all__ = [
     "ContextualEnv",
     "ContextualMDP",
     "Curriculum",
+    "EpisodeEnd",
     "ExactPG",
     "GoalContext",
+    "GoalView",
     "Grid",
     "NaturalPG",
+    "Plan",
     "Policy",
     "RandomHorizonSPG",
     "Replay",
     "ReturnThreshold",
+    "RollIn",
     "RollinError",
     "RowLayout",
     "SACConfig",
+    "School",
     "Solution",
     "Streams",
     "Study",
     "SubOptimality",
     "SuccessRate",
+    "Teacher",
     "Trained",
     "Transition",
+    "Walk",
     "Wall",
     "__version__",
     "analyse",
+    "attach",
     "check_env",
     "combination_lock",
     "corridor",
@@ -133,6 +155,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sb3":  # with torch, so only when asked for
+        return import_module("rollin.sb3")
     if name not in _HOMES:
         raise AttributeError(f"module 'rollin' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -28,6 +28,16 @@ def check_beta(beta: float) -> float:
     return float(beta)
 
 
+def check_gamma(gamma: float) -> float:
+    """The discount γ ∈ [0, 1) of an agent that rolls in; with 1 a roll-in would never stop."""
+    if not 0 <= gamma < 1:
+        raise RollinError(
+            f"gamma must lie in [0, 1), got {gamma}: a roll-in stops with probability 1 - γ after "
+            "each step."
+        )
+    return float(gamma)
+
+
 def at_least(least: int, name: str, value: int) -> int:
     """A whole number that must not be smaller than `least`."""
     if value != int(value):

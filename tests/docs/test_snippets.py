@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SHORTER = {"steps=15_000": "steps=600"}  # whether it runs does not depend on how long
+# whether it runs does not depend on how long
+SHORTER = {"steps=15_000": "steps=600", "learn(300_000": "learn(100"}
 SNIPPETS = [
     (page, number, code)
     for page in PAGES

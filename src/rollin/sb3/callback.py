@@ -1,0 +1,303 @@
+"""`RollInCallback`: a teacher for the learners of Stable-Baselines3 and SBX.
+
+It makes a school of the model's vector env, books the ends of episodes, freezes the model as guide
+at each switch and logs where the curriculum stands. Level 1 leaves the learner as it is; level 2
+adds a fresh explorer after the roll-in.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import stable_baselines3
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from rollin.checks import one_of
+from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
+from rollin.errors import RollinError
+from rollin.sb3 import files
+from rollin.sb3.explorer import Explorer, check_explorable, mix_in, take_out
+from rollin.sb3.guide import Frozen, Statistics, freeze
+from rollin.school import School, not_wrapped
+from rollin.streams import Streams, pack_generator, unpack_generator
+from rollin.wrapper import PrefixStep, RollIn
+
+
+class RollInCallback(BaseCallback):
+    """ROLLIN for a model whose envs are wrapped in `rollin.RollIn`.
+
+    prefix: hidden, or replay: also stored in the replay buffer, for off-policy learners with one
+    env. level: 1, one learner, or 2: a fresh explorer acts after the roll-in and begins anew at
+    every switch, for off-policy learners. seed: of roll-ins and explorers. anew: begin the
+    teacher's curriculum with a model that has learned before.
+
+    `save(path)` writes teacher, guide, streams and explorer beside the model, `load(path)` takes
+    them back before the next `learn`.
+    """
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        *,
+        prefix: Literal["hidden", "replay"] = "hidden",
+        level: Literal[1, 2] = 1,
+        seed: int = 0,
+        anew: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        self.teacher: Any = check_teacher(teacher)
+        one_of("prefix", prefix, ("hidden", "replay"))
+        if level not in (1, 2):
+            raise RollinError(
+                f"level must be 1 (one learner) or 2 (fresh explorer), got {level!r}."
+            )
+        self.prefix, self.level, self.seed, self.anew = prefix, level, seed, anew
+        self.school: School | None = None
+        self.guide: Frozen | None = None
+        self.explorer: Explorer | None = None
+        self._stream = Streams(seed)["explorer"]
+        self._loaded: tuple[files.Arrays, dict[str, Any]] | None = None
+        self._held: list[PrefixStep] = []  # a roll-in that is still to be stored
+        if getattr(teacher, "steps", 0):
+            claim(teacher, self)
+
+    # ------------------------------------------------------------------ Stable-Baselines3 asks
+
+    def _init_callback(self) -> None:
+        env = self.training_env
+        if self.school is None or self.school.link.envs is not env:  # pyright: ignore
+            self._enrol(env)
+
+    def _on_training_start(self) -> None:
+        if self.level == 2 and self.explorer is not None:
+            mix_in(self.model, self.explorer)
+
+    def _on_training_end(self) -> None:
+        take_out(self.model)
+
+    def _on_step(self) -> bool:
+        assert self.school is not None
+        infos, dones = self.locals["infos"], self.locals["dones"]
+        self._store_prefix()
+        if np.any(dones):
+            ends = self.school.book(self._ends(infos, dones), stepped=True)
+            if self.school.switched is not None:
+                self._switch(self.school.switched)
+            self._note_starts(dones)
+            if ends:
+                self._log()
+        return True
+
+    # ------------------------------------------------------------------ the school
+
+    def _enrol(self, env: VecEnv) -> None:
+        """Take over the envs; an episode that nobody planned begins again."""
+        if not all(env.env_is_wrapped(RollIn)):
+            raise not_wrapped(AttributeError(f"{env.num_envs} envs without it"))
+        self._check(self.model)
+        gamma = float(self.model.gamma)  # pyright: ignore[reportAttributeAccessIssue]
+        self.school = School(
+            self.teacher, SB3Link(env), gamma, seed=self.seed, keep_prefix=self.prefix == "replay"
+        )
+        if self.level == 2:
+            self.explorer = Explorer(self.model, self._stream)  # pyright: ignore
+        if self._loaded is not None:
+            self._restore(*self._loaded)
+            self._loaded = None
+        self.school.begin()
+        if self.school.switched is not None:
+            self._freeze()
+        if not all(self.school.link.playing()):
+            self._begin_again()
+        self._note_starts(np.ones(env.num_envs, bool))
+
+    def _begin_again(self) -> None:
+        model: Any = self.model
+        model._last_obs = model.env.reset()
+        if model._vec_normalize_env is not None:
+            model._last_original_obs = model._vec_normalize_env.get_original_obs()
+
+    def _check(self, model: Any) -> None:
+        off_policy = isinstance(model, OffPolicyAlgorithm)
+        if self.prefix == "replay" and not (off_policy and model.n_envs == 1):
+            raise RollinError(
+                'prefix="replay" stores roll-ins in the replay buffer of an off-policy learner '
+                f"with one env, got {type(model).__name__} with {model.n_envs}: use "
+                'prefix="hidden".'
+            )
+        if self.level == 2:
+            check_explorable(model)
+        begins = self._loaded is None and not getattr(self.teacher, "steps", 0)
+        if begins and getattr(model, "_n_updates", 0) and not self.anew:
+            raise RollinError(
+                f"This {type(model).__name__} has learned before, and its teacher begins anew: "
+                "callback.load(path) takes back the teacher that callback.save(path) wrote beside "
+                "the model; RollInCallback(teacher, anew=True) begins the curriculum with it."
+            )
+
+    def _ends(self, infos: Sequence[Mapping[str, Any]], dones: Any) -> Iterator[EpisodeEnd]:
+        """Ends of this step; what the reset in it has cut off comes after them."""
+        resets: Any = getattr(self.training_env.unwrapped, "reset_infos", [{}] * len(infos))
+        for i in np.flatnonzero(dones):
+            for info in (infos[i], resets[i]):
+                if "rollin_end" in info:
+                    yield EpisodeEnd.of_info(info["rollin_end"])
+
+    def _switch(self, reason: str) -> None:
+        self._freeze()
+        if self.explorer is not None:
+            self.explorer.restart()  # lines 6 and 7 of the detailed pseudocode
+        if self.verbose:
+            print(f"rollin: {reason}")  # noqa: T201  (as Stable-Baselines3's own callbacks do)
+        self.logger.record("rollin/advanced", reason, exclude=("tensorboard", "csv"))
+
+    def _freeze(self) -> None:
+        assert self.school is not None
+        self.guide = freeze(self.model)
+        self.school.load(self.guide)
+
+    def _note_starts(self, dones: Any) -> None:
+        """Whose episodes rolled in, of those that have just begun."""
+        if self.explorer is not None:
+            resets: Any = self.training_env.unwrapped.reset_infos  # pyright: ignore
+            for i in np.flatnonzero(dones):
+                start = resets[i].get("rollin_start", {})
+                self.explorer.acting[i] = start.get("hidden", 0) > 0
+        if self.prefix == "replay":
+            self._held = self.training_env.env_method("take_prefix", indices=[0])[0]
+
+    def _store_prefix(self) -> None:
+        """Store a roll-in after the last row of the episode before, ahead of its own first row."""
+        for step in self._held:
+            store(self.model, step)
+        self._held = []
+
+    # ------------------------------------------------------------------ logging, saving
+
+    def _log(self) -> None:
+        assert self.school is not None
+        school, teacher, record = self.school, self.teacher, self.logger.record
+        if hasattr(teacher, "progress"):
+            record("rollin/k", teacher.k)
+            record("rollin/kappa", teacher.progress.kappa)
+            record("rollin/threshold", teacher.threshold)
+            if not math.isnan(teacher.window.mean):
+                record("rollin/window", teacher.window.mean)
+            record("rollin/late", teacher.late)
+        for name in ("hidden", "cut", "abandoned", "episodes"):
+            record(f"rollin/{name}", getattr(school, name))
+        record("rollin/env_steps", school.steps)
+
+    def save(self, path: str | Path) -> Path:
+        """Write teacher, guide, streams and explorer beside the model of this path."""
+        if self.school is None:
+            raise RollinError("There is nothing to save before learn: call save after it.")
+        tensors: files.Arrays = {}
+        told: dict[str, Any] = {
+            "school": self.school.get_state(),
+            "level": self.level,
+            "algorithm": type(self.model).__name__,
+            "stable_baselines3": stable_baselines3.__version__,
+            "stream": [int(word) for word in pack_generator(self._stream)],
+        }
+        if self.guide is not None:
+            tensors |= {f"guide.{name}": value for name, value in self.guide.tensors().items()}
+            if self.guide.statistics is not None:
+                found = self.guide.statistics.tensors()
+                tensors |= {f"statistics.{name}": value for name, value in found.items()}
+        if self.explorer is not None:
+            found, told["explorer"] = self.explorer.get_state()
+            tensors |= {f"explorer.{name}": value for name, value in found.items()}
+        target = files.beside(path)
+        files.write(target, tensors, told)
+        return target
+
+    def load(self, path: str | Path) -> "RollInCallback":
+        """Take back what `save` wrote, when `learn` begins; returns the callback."""
+        tensors, told = files.read(files.beside(path))
+        if told["level"] != self.level:
+            raise RollinError(
+                f"This was saved with level={told['level']}, and the callback has "
+                f"level={self.level}: use the same."
+            )
+        self.teacher.set_state(told["school"]["teacher"])
+        self._loaded, self.school = (tensors, told), None
+        claim(self.teacher, self)  # learn resets the envs before there is a guide
+        return self
+
+    def _restore(self, tensors: files.Arrays, told: Mapping[str, Any]) -> None:
+        assert self.school is not None
+        kind = type(self.model).__name__
+        if told["algorithm"] != kind:
+            raise RollinError(
+                f"This was saved beside a {told['algorithm']}, and the model is a {kind}: load the "
+                "model that it belongs to."
+            )
+        self.school.set_state(told["school"])
+        unpack_generator(self._stream, np.array(told["stream"], np.uint64))
+        if version := int(told["school"]["guide"]):
+            self.guide = freeze(self.model)
+            self.guide.take(files.under(tensors, "guide."))
+            self.guide.statistics = Statistics.of_tensors(files.under(tensors, "statistics."))
+            self.school.load(self.guide, version)
+        if self.explorer is not None:
+            self.explorer.set_state(files.under(tensors, "explorer."), told["explorer"])
+
+
+class SB3Link:
+    """The wrappers of one of Stable-Baselines3's vector envs, which may live in other processes."""
+
+    def __init__(self, envs: VecEnv) -> None:
+        self.envs, self.count = envs, int(envs.num_envs)
+
+    def enrol(self, given: Sequence[Sequence[int]]) -> None:
+        """Call `enrol` on each wrapper."""
+        for i, one in enumerate(given):
+            self.envs.env_method("enrol", *one, indices=[i])
+
+    def assign(self, plans: Sequence[Sequence[Plan]]) -> None:
+        """Assign plans, some or none for each wrapper."""
+        for i, stock in enumerate(plans):
+            for plan in stock:
+                self.envs.env_method("assign", plan, indices=[i])
+
+    def load_guide(self, version: int, guide: Any) -> None:
+        """Load a guide in every wrapper."""
+        self.envs.env_method("load_guide", version, guide)
+
+    def get_states(self) -> list[dict[str, Any]]:
+        """The state of every wrapper."""
+        return self.envs.env_method("get_state")
+
+    def set_states(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Give every wrapper its state."""
+        for i, state in enumerate(states):
+            self.envs.env_method("set_state", state, indices=[i])
+
+    def playing(self) -> list[int]:
+        """Tickets of the episodes that are being played; 0 where none is."""
+        return [int(ticket) for ticket in self.envs.get_attr("playing")]
+
+
+def store(model: Any, step: PrefixStep) -> None:
+    """Put a hidden step into the replay buffer, as the learner does with its own."""
+    action = np.asarray(step.action)
+    if hasattr(model.action_space, "low"):
+        action = model.policy.scale_action(action)
+    info = {"TimeLimit.truncated": step.truncated and not step.terminated}
+    done = np.array([step.terminated or step.truncated])
+    model.replay_buffer.add(
+        _batch(step.observation), _batch(step.after), action[None], np.array([step.reward]), done,
+        [info],
+    )  # fmt: skip
+
+
+def _batch(observation: Any) -> Any:
+    if isinstance(observation, Mapping):
+        return {key: np.asarray(part)[None] for key, part in observation.items()}
+    return np.asarray(observation)[None]

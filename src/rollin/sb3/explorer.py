@@ -1,0 +1,245 @@
+"""Level 2: a fresh explorer after the roll-in, as in the paper's practical algorithm.
+
+The explorer is a second agent of the same kind. It acts in episodes that rolled in, learns from its
+own rows alone, and begins anew at every switch; the main agent learns from all rows, at steps of
+episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by three methods of the
+model's: who acts, what is stored, who learns. Evaluation uses `predict`, which stays the main's.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
+
+from rollin.errors import RollinError
+
+Arrays = dict[str, NDArray[Any]]
+ROWS = ("actions", "rewards", "dones", "timeouts")
+
+
+class Explorer:
+    """The agent π_exp of a model, and where it acts now."""
+
+    def __init__(self, model: OffPolicyAlgorithm, stream: Generator) -> None:
+        self._model, self._stream = model, stream
+        self._kind = type(model)
+        self.acting = np.zeros(model.n_envs, bool)  # envs whose episode rolled in
+        self.acted = self.acting.copy()  # at the step that is being stored
+        self._steps = np.zeros(2)  # since the last update: the main's, the explorer's
+        self._due = np.zeros(2)  # updates, with what is left of rounding
+        self.restart()
+
+    def restart(self) -> None:
+        """A fresh agent with an empty buffer; the row that is being stored is not its own."""
+        self.acted = np.zeros_like(self.acting)
+        self.agent: Any = None  # the old one's buffer goes first
+        self.agent = twin(self._model, self._kind, int(self._stream.integers(2**31)))
+
+    @property
+    def rows(self) -> int:
+        """Rows in its buffer."""
+        buffer = self.agent.replay_buffer
+        return buffer.buffer_size if buffer.full else buffer.pos
+
+    def act(self, actions: Any, buffered: Any, noise: Any) -> tuple[Any, Any]:
+        """Put in the explorer's actions where it acts."""
+        self.acted = self.acting.copy()
+        self._steps += (~self.acted).sum(), self.acted.sum()
+        if self.acted.any():
+            agent, model = self.agent, self._model
+            agent._last_obs = model._last_obs
+            if hasattr(model, "exploration_rate"):  # DQN's
+                agent.exploration_rate = model.exploration_rate
+            own, stored = agent._sample_action(0, noise, model.n_envs)
+            actions, buffered = actions.copy(), buffered.copy()
+            actions[self.acted], buffered[self.acted] = own[self.acted], stored[self.acted]
+        return actions, buffered
+
+    def share(self, gradient_steps: int) -> tuple[int, int]:
+        """How many of these updates are the main's, and how many the explorer's."""
+        if self._steps.any():
+            self._due += gradient_steps * self._steps / self._steps.sum()
+            self._steps[:] = 0
+        whole = np.floor(self._due + 1e-9)
+        self._due -= whole
+        return int(whole[0]), int(whole[1])
+
+    def learn(self, updates: int, batch_size: int) -> None:
+        """Update the explorer, once it has a batch of rows."""
+        if self.rows < batch_size:
+            return
+        self.agent._current_progress_remaining = self._model._current_progress_remaining
+        self.agent.train(gradient_steps=updates, batch_size=batch_size)
+
+    # ------------------------------------------------------------------ state
+
+    def get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Tensors by name, and JSON-able values."""
+        agent, buffer = self.agent, self.agent.replay_buffer
+        tensors = {f"policy.{n}": v.numpy() for n, v in agent.policy.state_dict().items()}
+        for name, module in optimizers(agent).items():
+            for i, state in module.state_dict()["state"].items():
+                tensors |= {f"optimizer.{name}.{i}.{key}": v.numpy() for key, v in state.items()}
+        if getattr(agent, "log_ent_coef", None) is not None:
+            tensors["log_ent_coef"] = agent.log_ent_coef.detach().numpy()
+        for name, column in columns(buffer).items():
+            tensors[f"buffer.{name}"] = np.ascontiguousarray(column[: self.rows])
+        told = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
+        return tensors, told | {"due": self._due.tolist(), "steps": self._steps.tolist()}
+
+    def set_state(self, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+        agent, buffer = self.agent, self.agent.replay_buffer
+
+        def under(prefix: str) -> dict[str, torch.Tensor]:
+            return {
+                name.removeprefix(prefix): torch.from_numpy(np.array(value))
+                for name, value in tensors.items()
+                if name.startswith(prefix)
+            }
+
+        agent.policy.load_state_dict(under("policy."))
+        if "log_ent_coef" in tensors:
+            agent.log_ent_coef.data.copy_(torch.from_numpy(np.array(tensors["log_ent_coef"])))
+        for name, module in optimizers(agent).items():
+            state: dict[int, dict[str, Any]] = {}
+            for key, value in under(f"optimizer.{name}.").items():
+                number, part = key.split(".", 1)
+                state.setdefault(int(number), {})[part] = value
+            module.load_state_dict({**module.state_dict(), "state": state})
+        for name, column in columns(buffer).items():
+            kept = tensors[f"buffer.{name}"]
+            if len(kept) > len(column) or kept.shape[1:] != column.shape[1:]:
+                raise RollinError(
+                    f"The explorer's {name} were saved with shape {kept.shape} and its buffer has "
+                    f"{column.shape}: make the model as it was when it was saved."
+                )
+            column[: len(kept)] = kept
+        buffer.pos, buffer.full = int(told["pos"]), bool(told["full"])
+        agent._n_updates = int(told["updates"])
+        self._due, self._steps = np.array(told["due"], float), np.array(told["steps"], float)
+
+
+def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
+    """A fresh agent with the options of a model, for one env at a time.
+
+    Networks are drawn with the seed; the stream that the model draws from is left as it was.
+    """
+    left_out = {
+        "policy", "actor", "critic", "critic_target", "actor_target", "q_net", "q_net_target",
+        "replay_buffer", "env", "_vec_normalize_env", "_logger", "ep_info_buffer",
+        "ep_success_buffer", "action_noise", "_last_obs", "_last_original_obs",
+        "_last_episode_starts", "log_ent_coef", "ent_coef_optimizer", "ent_coef_tensor",
+        "lr_schedule",
+    }  # fmt: skip
+    options = {name: value for name, value in vars(model).items() if name not in left_out}
+    agent: Any = kind(model.policy_class, None, device="cpu", _init_setup_model=False)
+    vars(agent).update({**options, "policy_kwargs": copy.deepcopy(model.policy_kwargs)})
+    agent.seed, agent.n_envs, agent.tensorboard_log = None, 1, None
+    agent.replay_buffer_kwargs = {}
+    agent.num_timesteps = agent._n_updates = 0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        agent._setup_model()
+    agent._vec_normalize_env = model.get_vec_normalize_env()
+    agent.set_logger(Logger(None, []))
+    agent.policy.set_training_mode(False)
+    return agent
+
+
+def optimizers(agent: Any) -> dict[str, torch.optim.Optimizer]:
+    """The optimisers of an agent, by name."""
+    found: dict[str, Any] = {
+        "actor": getattr(getattr(agent, "actor", None), "optimizer", None),
+        "critic": getattr(getattr(agent, "critic", None), "optimizer", None),
+        "policy": getattr(agent.policy, "optimizer", None),
+        "temperature": getattr(agent, "ent_coef_optimizer", None),
+    }
+    return {name: one for name, one in found.items() if isinstance(one, torch.optim.Optimizer)}
+
+
+def columns(buffer: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a replay buffer, by name."""
+    found = {name: getattr(buffer, name) for name in ROWS}
+    for name in ("observations", "next_observations"):
+        held = getattr(buffer, name, None)
+        if isinstance(held, Mapping):
+            found |= {f"{name}.{key}": part for key, part in held.items()}
+        elif held is not None:
+            found[name] = held
+    return found
+
+
+class Tee:
+    """A replay buffer that also gives the explorer its rows."""
+
+    def __init__(self, main: Any, explorer: Explorer) -> None:
+        self._main, self._explorer = main, explorer
+
+    def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
+        """Store a row of all envs, and those of the explorer's in its own buffer."""
+        self._main.add(obs, next_obs, action, reward, done, infos)
+        for i in np.flatnonzero(self._explorer.acted):
+            rows = (_row(part, i) for part in (obs, next_obs, action, reward, done))
+            self._explorer.agent.replay_buffer.add(*rows, [infos[i]])
+
+
+def _row(part: Any, i: int) -> Any:
+    if isinstance(part, Mapping):
+        return {key: value[i : i + 1] for key, value in part.items()}
+    return part[i : i + 1]
+
+
+def mix_in(model: Any, explorer: Explorer) -> None:
+    """Let the explorer take part: by a subclass of the model's own class, while it learns."""
+    kind: Any = type(model)
+
+    class Exploring(kind):
+        def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1):
+            found = super()._sample_action(learning_starts, action_noise, n_envs)
+            return explorer.act(*found, action_noise)
+
+        def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
+            super()._store_transition(Tee(replay_buffer, explorer), *row)
+
+        def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+            main, own = explorer.share(gradient_steps)
+            if main:
+                super().train(gradient_steps=main, batch_size=batch_size)
+            if own:
+                explorer.learn(own, batch_size)
+
+    Exploring.__name__, Exploring.__qualname__ = kind.__name__, kind.__qualname__
+    Exploring.explores = kind
+    model.__class__ = Exploring
+
+
+def take_out(model: Any) -> None:
+    """Make the model again what it was."""
+    model.__class__ = getattr(type(model), "explores", type(model))
+
+
+def check_explorable(model: Any) -> None:
+    """Refuse learners that cannot have an explorer."""
+    name = type(model).__name__
+    if not isinstance(model, OffPolicyAlgorithm) or not isinstance(model.policy, torch.nn.Module):
+        raise RollinError(
+            f"level=2 needs an off-policy learner of Stable-Baselines3 (SAC, TD3, DQN), got "
+            f"{name} of {type(model).__module__.split('.')[0]}: use level=1."
+        )
+    if isinstance(model.replay_buffer, HerReplayBuffer) or model.n_steps != 1:
+        raise RollinError(
+            "level=2 keeps rows of several episodes side by side, which neither HerReplayBuffer "
+            "nor n_steps > 1 can use: use level=1, or a plain replay buffer."
+        )
+    if model.optimize_memory_usage:
+        raise RollinError(
+            "level=2 needs next observations in the buffer: use optimize_memory_usage=False."
+        )

@@ -1,0 +1,440 @@
+"""ROLLIN around Stable-Baselines3: every learner, vector env and level; saving; bad input."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
+
+import rollin
+from rollin import Curriculum, GoalView, RollIn, RollinError, Walk
+from tests.toys import Line, PointGoal
+
+torch = pytest.importorskip("torch")
+sb3 = pytest.importorskip("stable_baselines3")
+
+from stable_baselines3 import A2C, DQN, PPO, SAC, TD3, HerReplayBuffer  # noqa: E402
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback  # noqa: E402
+from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
+from stable_baselines3.common.logger import KVWriter, Logger  # noqa: E402
+from stable_baselines3.common.monitor import Monitor  # noqa: E402
+from stable_baselines3.common.vec_env import (  # noqa: E402
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecNormalize,
+)
+
+from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
+from rollin.sb3.explorer import Explorer  # noqa: E402
+from rollin.sb3.guide import Statistics, freeze  # noqa: E402
+
+ANY: Any = lambda value: value  # noqa: E731
+OFF: dict[str, Any] = {"learning_starts": 20, "batch_size": 8, "buffer_size": 2000}
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "PPO": (PPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2}),
+    "A2C": (A2C, {"n_steps": 16}),
+    "SAC": (SAC, OFF),
+    "TD3": (TD3, OFF),
+    "DQN": (DQN, {**OFF, "train_freq": 1}),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+
+
+class Steps(Line):
+    """The line with three actions."""
+
+    def __init__(self, length: int | None = None) -> None:
+        super().__init__(length)
+        self.action_space = spaces.Discrete(3)
+
+    def step(self, action: Any) -> Any:
+        return super().step(np.array([2.0 * (int(action) - 1)]))
+
+
+class Keeps(KVWriter):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def write(self, key_values: Any, key_excluded: Any, step: int = 0) -> None:
+        self.values |= key_values
+
+    def close(self) -> None:
+        pass
+
+
+def easy(episodes: int = 3, R: float = -1.0) -> Curriculum:
+    return Curriculum.listed([[0.0], [0.2], [0.4]], R, episodes=episodes)
+
+
+def env_of(name: str, teacher: Any = None) -> RollIn:
+    return RollIn(Steps(12) if name == "DQN" else Line(12), teacher)
+
+
+def model_of(name: str, env: Any, **options: Any) -> Any:
+    kind, own = KINDS[name]
+    net = {"policy_kwargs": {"net_arch": [8]}}
+    told: dict[str, Any] = {"gamma": 0.7, "seed": 0, "device": "cpu", **net, **own, **options}
+    return kind("MultiInputPolicy", env, **told)
+
+
+def parameters(module: Any) -> list[bytes]:
+    return [value.detach().numpy().tobytes() for value in module.state_dict().values()]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+# ------------------------------------------------------------------ learners
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_learner_walks_a_curriculum_with_roll_ins(name):
+    walk = Walk(easy(), beta=0.6)
+    model = model_of(name, env_of(name, walk))
+    callback, kept = RollInCallback(walk), Keeps()
+    model.set_logger(Logger(None, [kept]))
+    model.learn(150, callback=callback)
+    school = callback.school
+    assert school is not None
+    assert walk.k == 2
+    assert school.hidden > 0
+    logged = {**kept.values, **model.logger.name_to_value}
+    names = ("k", "kappa", "window", "threshold", "env_steps", "hidden", "cut", "abandoned", "late")
+    assert {f"rollin/{name}" for name in names} <= logged.keys()
+    assert logged["rollin/kappa"] == 1.0
+    ended = [episode["l"] for episode in model.ep_info_buffer]
+    assert school.steps == school.hidden + school.cut + sum(ended)
+    guide = callback.guide
+    assert guide is not None
+    before = parameters(guide.net)
+    model.learn(150, callback=callback, reset_num_timesteps=False)
+    assert parameters(guide.net) == before == parameters(callback.guide.net)
+    assert parameters(guide.net) != parameters(freeze(model).net)
+
+
+@pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "DQN"])
+def test_without_roll_in_a_learner_ends_with_the_bits_of_the_bare_env(name):
+    def learned(env: Any, callback: Any = None) -> Any:
+        env.unwrapped.context = np.array([0.4])
+        model = model_of(name, env)
+        model.learn(80, callback=callback)
+        return parameters(model.policy)
+
+    bare = learned(Steps(12) if name == "DQN" else Line(12))
+    stays = Curriculum.listed([[0.4], [0.8]], 1e9)
+    walk = Walk(stays, beta=0.5)
+    assert learned(env_of(name, walk), RollInCallback(walk)) == bare
+    assert learned(env_of(name), RollInCallback(Walk(stays))) == bare  # plans after the reset
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
+def test_vector_envs_with_a_normaliser_roll_in_with_the_statistics_of_then(kind):
+    walk = Walk(easy(4), beta=0.6)
+    options = {"start_method": "fork"} if kind is SubprocVecEnv else {}
+    envs = VecNormalize(kind([lambda: RollIn(Line(12))] * 2, **options))
+    model = model_of("PPO", envs)
+    callback = RollInCallback(walk)
+    model.learn(200, callback=callback)
+    school = callback.school
+    assert school is not None
+    assert (walk.k, school.hidden > 0) == (2, True)
+    assert walk.late <= 4  # an env each, at each of two switches
+    guide = callback.guide
+    assert guide is not None
+    assert guide.statistics is not None
+    envs.close()
+
+
+def test_frozen_statistics_normalise_as_the_normaliser_did():
+    envs = VecNormalize(DummyVecEnv([lambda: RollIn(Line(12))]), clip_obs=2.0)
+    envs.reset()
+    for _ in range(20):
+        envs.step(np.ones((1, 1), np.float32))
+    seen = {"observation": np.array([0.3, 0.5]), "context": np.array([0.2])}
+    frozen = Statistics.of(envs)
+    assert frozen is not None
+    then: Any = envs.normalize_obs(seen)
+    for _ in range(20):
+        envs.step(-np.ones((1, 1), np.float32))
+    for again in (frozen, Statistics.of_tensors(frozen.tensors())):
+        assert again is not None
+        for key, part in again(seen).items():
+            np.testing.assert_array_equal(part, then[key])
+    assert not np.array_equal(ANY(envs.normalize_obs(seen))["observation"], then["observation"])
+
+
+def test_a_guide_draws_from_its_own_stream_and_leaves_torch_s():
+    guide = freeze(model_of("SAC", env_of("SAC")))
+    seen = {"observation": np.zeros(2), "context": np.zeros(1)}
+    before = torch.random.get_rng_state()
+    guide.begin(3)
+    drawn = [guide(seen, None).tolist() for _ in range(4)]
+    assert torch.equal(torch.random.get_rng_state(), before)
+    guide.begin(3)
+    assert [guide(seen, None).tolist() for _ in range(4)] == drawn
+    assert len(set(map(str, drawn))) == 4
+
+
+def test_hindsight_replay_learns_behind_a_hidden_roll_in():
+    walk = Walk(easy(), beta=0.6)
+    env = RollIn(GoalView(Line(12)), walk)
+    model = model_of("SAC", env, replay_buffer_class=HerReplayBuffer, learning_starts=40)
+    callback = RollInCallback(walk)
+    model.learn(150, callback=callback)
+    assert walk.k == 2
+    assert callback.school is not None
+    assert callback.school.hidden > 0
+
+
+def test_a_goal_view_keeps_rewards_and_refuses_what_has_no_contexts():
+    env = GoalView(Line(3))
+    observed, _ = env.reset(seed=0, options={"context": [0.2]})
+    assert env.observation_space.contains(observed)
+    observed, reward, *_ = env.step(np.ones(1, np.float32))
+    given = observed["achieved_goal"], observed["desired_goal"]
+    assert env.compute_reward(*given, {}) == pytest.approx(reward)
+    with pytest.raises(RollinError, match="is no contextual env"):
+        GoalView(PointGoal())
+
+
+def test_roll_ins_can_be_kept_in_the_replay_in_the_order_of_their_steps():
+    walk = Walk(easy(), beta=0.7)
+    model = model_of("SAC", env_of("SAC", walk))
+    callback = RollInCallback(walk, prefix="replay")
+    model.learn(150, callback=callback)
+    school, buffer = callback.school, model.replay_buffer
+    assert school is not None
+    hidden = buffer.pos - 150
+    counted = callback.training_env.env_method("counts")[0]
+    assert 0 < hidden <= counted["hidden"] + counted["cut"]
+    seen, after = buffer.observations["observation"][:, 0], buffer.next_observations["observation"]
+    dones = buffer.dones[:, 0]
+    for i in range(buffer.pos - 1):  # an episode goes on from row to row, prefix and all
+        if not dones[i]:
+            np.testing.assert_array_equal(after[i, 0], seen[i + 1])
+
+
+# ------------------------------------------------------------------ level 2
+
+
+class Looks(BaseCallback):
+    """Keeps what the explorer did at each step."""
+
+    def __init__(self, callback: RollInCallback) -> None:
+        super().__init__()
+        self.callback, self.seen = callback, []
+
+    def _on_step(self) -> bool:
+        explorer = self.callback.explorer
+        assert explorer is not None
+        self.seen.append((explorer.acted.copy(), explorer.rows, self.callback.teacher.k))
+        return True
+
+
+@pytest.mark.parametrize(("name", "count"), [("SAC", 1), ("SAC", 2), ("TD3", 1), ("DQN", 1)])
+def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_anew(name, count):
+    walk = Walk(easy(8), beta=0.6)
+    envs = DummyVecEnv([lambda: Monitor(env_of(name)) for _ in range(count)])
+    model = model_of(name, envs)
+    kind = type(model)
+    callback = RollInCallback(walk, level=2)
+    looks = Looks(callback)
+    model.learn(500, callback=[callback, looks])
+    assert type(model) is kind
+    assert walk.k >= 1
+    acted = np.array([one for one, _, _ in looks.seen])
+    assert 0 < acted.mean() < 1
+    explorer = callback.explorer
+    assert explorer is not None
+    ks = np.array([k for _, _, k in looks.seen])
+    rows = np.array([rows for _, rows, _ in looks.seen])
+    switches = np.flatnonzero(np.diff(ks)) + 1
+    assert (rows[switches] == 0).all()
+    since = switches[-1] + 1
+    assert explorer.rows == acted[since:].sum()  # its own rows alone, since the last switch
+    assert explorer.agent._n_updates > 0
+    assert model._n_updates + explorer.agent._n_updates < 500
+    assert parameters(model.policy) != parameters(explorer.agent.policy)
+
+
+def test_the_explorer_shares_updates_by_steps():
+    model = model_of("SAC", env_of("SAC"))
+    explorer = Explorer(model, np.random.default_rng(0))
+    explorer.acting = np.array([True, False, False])
+    total = np.zeros(2, int)
+    for _ in range(30):
+        explorer.acted = explorer.acting
+        explorer._steps += (2, 1)
+        total += explorer.share(1)
+    assert total.tolist() == [20, 10]
+
+
+# ------------------------------------------------------------------ evaluation, saving
+
+
+def test_evaluation_on_an_env_of_the_same_factory_leaves_the_teacher_as_it_was():
+    def learned(evaluates: bool) -> Any:
+        walk = Walk(easy(), beta=0.5)
+        model = model_of("PPO", env_of("PPO", walk))
+        callbacks: list[Any] = [RollInCallback(walk)]
+        if evaluates:
+            other = Monitor(env_of("PPO", walk))
+            other.reset(seed=0, options={"context": [0.4]})
+            callbacks.append(EvalCallback(other, n_eval_episodes=2, eval_freq=40, verbose=0))
+        return walk, model.learn(120, callback=callbacks)
+
+    walk, model = learned(True)
+    assert learned(False)[0].steps == walk.steps
+    before = walk.get_state()
+    evaluate_policy(model, Monitor(RollIn(Line(12), walk, reports=False)), n_eval_episodes=2)
+    assert walk.get_state() == before
+
+
+@pytest.mark.parametrize(("name", "level"), [("PPO", 1), ("SAC", 1), ("SAC", 2), ("DQN", 2)])
+def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_path):
+    walk = Walk(easy(6), beta=0.6)
+    model = model_of(name, env_of(name, walk))
+    callback = RollInCallback(walk, level=level)
+    model.learn(230, callback=callback)
+    assert walk.k >= 1
+    assert callback.save(tmp_path / "model.zip") == tmp_path / "model.rollin.safetensors"
+    model.save(tmp_path / "model.zip")
+    state = walk.get_state()
+    guide, explorer = callback.guide, callback.explorer
+    assert guide is not None
+
+    walk = Walk(easy(6), beta=0.6)
+    again = type(model).load(tmp_path / "model.zip", env=env_of(name, walk))
+    loaded = RollInCallback(walk, level=level).load(tmp_path / "model.zip")
+    assert walk.get_state() == state
+    again.learn(0, callback=loaded, reset_num_timesteps=False)
+    assert walk.progress.get_state() == state["progress"]
+    assert walk.window.get_state() == state["window"]
+    assert loaded.guide is not None
+    assert parameters(loaded.guide.net) == parameters(guide.net)
+    assert loaded.school is not None
+    assert callback.school is not None
+    kept = files.read(files.beside(tmp_path / "model.zip"))[1]["school"]
+    assert kept["envs"] == callback.school.get_state()["envs"]
+    assert kept["counts"][:1] == [callback.school.steps] == [loaded.school.steps]
+    if explorer is not None:
+        assert loaded.explorer is not None
+        one, told = explorer.get_state()
+        other, also = loaded.explorer.get_state()
+        assert told == also
+        assert {n: v.tobytes() for n, v in one.items()} == {
+            n: v.tobytes() for n, v in other.items()
+        }
+    again.learn(60, callback=loaded, reset_num_timesteps=False)
+    assert walk.steps > state["steps"]
+
+
+def test_bad_files_are_refused(tmp_path):
+    callback = RollInCallback(Walk(easy()))
+    with pytest.raises(RollinError, match=r"does not exist: callback.save"):
+        callback.load(tmp_path / "model")
+    (tmp_path / "model.rollin.safetensors").write_bytes(b"nothing of ours")
+    with pytest.raises(RollinError, match="is damaged, or was not written by a callback"):
+        callback.load(tmp_path / "model")
+    with pytest.raises(RollinError, match="nothing to save before learn"):
+        callback.save(tmp_path / "model")
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_a_learner_that_is_loaded_without_its_teacher_is_refused(tmp_path):
+    walk = Walk(easy())
+    model = model_of("PPO", env_of("PPO", walk))
+    model.learn(64, callback=RollInCallback(walk))
+    model.save(tmp_path / "model")
+    other = Walk(easy())
+    again = PPO.load(tmp_path / "model", env=env_of("PPO", other))
+    with pytest.raises(RollinError, match=r"This PPO has learned before.*callback.load\(path\)"):
+        again.learn(10, callback=RollInCallback(other))
+    again = PPO.load(tmp_path / "model", env=env_of("PPO", other))
+    again.learn(10, callback=RollInCallback(other, anew=True))
+
+
+def test_levels_and_prefixes_that_do_not_fit_the_learner_are_refused():
+    walk = Walk(easy())
+    cases = [
+        ("PPO", {}, {"level": 2}, r"level=2 needs an off-policy learner.*got PPO"),
+        ("PPO", {}, {"prefix": "replay"}, r"replay buffer of an off-policy learner.*got PPO"),
+    ]
+    for name, options, given, words in cases:
+        with pytest.raises(RollinError, match=words):
+            model_of(name, env_of(name), **options).learn(8, callback=RollInCallback(walk, **given))
+    her = model_of("SAC", RollIn(GoalView(Line(12))), replay_buffer_class=HerReplayBuffer)
+    with pytest.raises(RollinError, match=r"neither HerReplayBuffer nor n_steps"):
+        her.learn(8, callback=RollInCallback(walk, level=2))
+    with pytest.raises(RollinError, match=r"level must be 1 .* or 2"):
+        RollInCallback(walk, level=ANY(3))
+    with pytest.raises(RollinError, match=r"prefix must be one of hidden, replay"):
+        RollInCallback(walk, prefix=ANY("shown"))
+
+
+def test_envs_without_the_wrapper_or_in_the_wrong_order_are_refused():
+    walk = Walk(easy())
+    with pytest.raises(RollinError, match=r"must be wrapped in rollin.RollIn"):
+        model_of("PPO", Line(12)).learn(8, callback=RollInCallback(walk))
+    with pytest.raises(RollinError, match=r"Monitor lies inside RollIn"):
+        RollIn(Monitor(Line(12)))
+    outside = model_of("PPO", TimeLimit(RollIn(Line(50)), 5))
+    with pytest.raises(RollinError, match=r"after 5 steps by a wrapper outside RollIn"):
+        outside.learn(32, callback=RollInCallback(walk))
+
+
+def test_a_teacher_that_is_copied_into_a_process_is_refused():
+    walk = Walk(easy())
+    walk.home -= 1
+    with pytest.raises(RollinError, match=r"copy in another process"):
+        model_of("PPO", env_of("PPO", walk)).learn(8, callback=RollInCallback(walk))
+
+
+@pytest.mark.parametrize("version", ["2.3.2", "3.0.0", None])
+def test_other_versions_of_stable_baselines3_are_refused(version, monkeypatch):
+    import rollin.sb3 as module
+
+    def found(name: str) -> str:
+        if version is None:
+            raise module.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(module.metadata, "version", found)
+    with pytest.raises(RollinError, match=r"needs Stable-Baselines3.*pip install"):
+        check_version()
+
+
+def test_rollin_is_imported_without_torch_and_what_else_is_heavy():
+    code = (
+        "import sys, rollin; rollin.RollIn, rollin.Walk, rollin.attach\n"
+        "print(*sorted(m for m in sys.modules if '.' not in m))"
+    )
+    here = Path(rollin.__file__).parents[2]
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=here)
+    loaded = set(out.stdout.split())
+    assert "rollin" in loaded
+    heavy = {"torch", "stable_baselines3", "jax", "ray", "matplotlib", "mujoco", "numba", "scipy"}
+    assert not loaded & heavy
+
+
+def test_sbx_walks_a_curriculum_where_it_is_installed():
+    sbx = pytest.importorskip("sbx")
+    walk = Walk(easy(), beta=0.6)
+    model = sbx.SAC(
+        "MultiInputPolicy", env_of("SAC", walk), gamma=0.7, seed=0, learning_starts=20,
+        batch_size=8, policy_kwargs={"net_arch": [8]},
+    )  # fmt: skip
+    callback = RollInCallback(walk)
+    model.learn(120, callback=callback)
+    assert callback.school is not None
+    assert (walk.k, callback.school.hidden > 0) == (2, True)

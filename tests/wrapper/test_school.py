@@ -1,0 +1,236 @@
+"""Schools over Gymnasium's vector envs: every end once, on its own context, in every mode."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rollin import Curriculum, EpisodeEnd, Plan, RollIn, RollinError, School, Walk, attach
+from tests.wrapper.chain import Lengths, act
+
+MODES = tuple(AutoresetMode)
+
+
+class Watched(Walk):
+    """A walk that keeps every plan and every end."""
+
+    def __init__(self, contexts: int, episodes: int, beta: float) -> None:
+        listed = [[float(i)] for i in range(contexts)]
+        super().__init__(Curriculum.listed(listed, -1.0, episodes=episodes), beta)
+        self.given: dict[int, Plan] = {}
+        self.ends: list[tuple[int, EpisodeEnd]] = []  # k before the step, and an end in it
+        self.before = 0
+
+    def sample(self, env: int = 0) -> Plan:
+        plan = super().sample(env)
+        self.given[plan.ticket] = plan
+        return plan
+
+    def update(self, end: EpisodeEnd) -> str | None:
+        self.ends.append((self.before, end))
+        return super().update(end)
+
+
+class Once(Watched):
+    """Another plan for every episode."""
+
+    def sample(self, env: int = 0) -> Plan:
+        plan = super().sample(env)
+        return Plan(plan.ticket, plan.context, standing=False)
+
+
+def make(longest: int) -> Any:
+    return RollIn(Lengths(longest))
+
+
+def played(teacher: Any, count: int, mode: AutoresetMode, longest: int, steps: int, **how: Any):
+    """Walk some steps; returns the school and how many episodes ended, as the env tells."""
+    processes = how.pop("processes", False)
+    kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
+    envs = kind([lambda: make(longest)] * count, autoreset_mode=mode, **how)
+    school = attach(envs, teacher, act, gamma=0.7, seed=1)
+    if school.switched:
+        school.freeze(1)
+    envs.reset(seed=3)
+    ended, dones = 0, np.zeros(count, bool)
+    for _ in range(steps):
+        if mode is AutoresetMode.DISABLED and dones.any():
+            school.after_reset(envs.reset(options={"reset_mask": dones})[1])
+        *_, terminated, truncated, infos = envs.step(np.zeros((count, 1), np.float32))
+        dones = terminated | truncated
+        teacher.before = teacher.k
+        ends = school.after_step(infos)
+        assert len(ends) == dones.sum()
+        ended += len(ends)
+        if school.switched:
+            school.freeze(teacher.k)
+    envs.close()
+    return school, ended
+
+
+def check(teacher: Watched, count: int, ended: int) -> None:
+    ends = [end for _, end in teacher.ends]
+    assert len(ends) == ended
+    uses = [(end.env, end.ticket, end.serial) for end in ends]
+    assert len(set(uses)) == len(uses), "twice"
+    late = np.zeros((count, teacher.curriculum.K + 1), int)
+    for env in range(count):
+        mine = [(k, end) for k, end in teacher.ends if end.env == env]
+        tickets = [end.ticket for _, end in mine]
+        assert tickets == sorted(tickets)
+        for ticket in set(tickets):  # none lost: serials without a gap
+            serials = [end.serial for _, end in mine if end.ticket == ticket]
+            assert serials == list(range(1, len(serials) + 1))
+        for k, end in mine:
+            late[env, k] += teacher.context_of(end.ticket) != k
+    assert late.max() <= 1, "more than one old plan after the step of a switch"
+    assert late.sum() <= teacher.late
+    for end in ends:
+        planned = teacher.given[end.ticket].context
+        assert end.context.tolist() == planned.tolist()
+        assert end.total == planned[0] * end.length  # the reward is the context
+        assert end.prefix_return == planned[0] * end.hidden
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 8), st.integers(1, 7), st.sampled_from(MODES), st.integers(1, 3),
+    st.sampled_from([0.0, 0.5, 0.9]), st.booleans(),
+)  # fmt: skip
+@example(3, 1, AutoresetMode.SAME_STEP, 1, 0.9, False)
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_every_end_is_booked_once_and_on_its_own_context(n, longest, mode, episodes, beta, once):
+    teacher = (Once if once else Watched)(4, episodes, beta)
+    school, ended = played(teacher, n, mode, longest, 40)
+    if once:  # a plan in stock is one more that is old
+        uses = {(end.env, end.ticket) for _, end in teacher.ends}
+        assert len(uses) == ended
+        assert all(end.serial == 1 for _, end in teacher.ends)
+    else:
+        check(teacher, n, ended)
+    assert (school.episodes, school.abandoned) == (ended, 0)
+    assert school.steps == teacher.steps
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_envs_in_other_processes_do_as_those_in_this_one(mode):
+    there, here = Watched(4, 2, 0.5), Watched(4, 2, 0.5)
+    _, ended = played(there, 2, mode, 5, 30, processes=True)
+    check(there, 2, ended)
+    assert there.k == 3
+    _, same = played(here, 2, mode, 5, 30)
+    assert same == ended
+    key = [(end.as_info(), k) for k, end in there.ends]
+    for (one, k), (end_k, end) in zip(key, here.ends, strict=True):
+        other = end.as_info()
+        assert one.pop("context") == other.pop("context")
+        assert (one, k) == (other, end_k)
+
+
+def test_a_second_reset_that_burns_a_plan_abandons_it():
+    teacher = Watched(2, 100, 0.0)
+    envs = SyncVectorEnv([lambda: make(50)] * 2)
+    school = attach(envs, teacher, act)
+    envs.reset(seed=0)
+    _, infos = envs.reset()
+    ends = school.after_reset(infos)
+    assert [(end.abandoned, end.length) for end in ends] == [(True, 0)] * 2
+    assert (school.abandoned, teacher.window.seen) == (2, 0)
+    envs.close()
+
+
+def test_a_guide_must_be_frozen_at_a_switch_and_is_needed_at_once_when_going_on():
+    teacher = Watched(3, 1, 0.5)
+    envs = SyncVectorEnv([lambda: make(1)])
+    school = attach(envs, teacher, act)
+    envs.reset(seed=0)
+    infos: Mapping[str, Any] = envs.step(np.zeros((1, 1), np.float32))[-1]
+    school.after_step(infos)
+    assert school.switched == "mean return 0 of the last 1 episodes > -1"
+    with pytest.raises(RollinError, match=r"moved on \(mean return 0.*school.freeze\(deepcopy"):
+        school.after_step({})
+    school.freeze(1)
+    assert (school.switched, school.version) == (None, 1)
+    later = Watched(3, 1, 0.5)
+    state = school.get_state()
+    again = School(later, school.link, 0.7, act=act)
+    again.set_state(state)
+    again.begin()
+    assert (later.k, again.switched) == (1, "it begins there")
+    again.freeze(1)
+    envs.reset()
+    with pytest.raises(RollinError, match="saved with 1 envs and goes on with 2"):
+        attach(SyncVectorEnv([lambda: make(1)] * 2), Watched(3, 1, 0.5), act).set_state(state)
+
+
+def test_infos_that_are_passed_twice_are_refused():
+    envs = SyncVectorEnv([lambda: make(1)])
+    school = attach(envs, Watched(2, 100, 0.0), act)
+    envs.reset(seed=0)
+    infos = envs.step(np.zeros((1, 1), np.float32))[-1]
+    school.after_step(infos)
+    with pytest.raises(RollinError, match="ended ticket 1, use 1, twice"):
+        school.after_step(infos)
+
+
+def test_a_time_limit_outside_is_told_with_the_fix():
+    envs = SyncVectorEnv([lambda: TimeLimit(make(10**6), 4)])
+    school = attach(envs, Watched(2, 100, 0.0), act)
+    envs.reset(seed=0)
+
+    def five() -> None:
+        for _ in range(6):
+            school.after_step(envs.step(np.zeros((1, 1), np.float32))[-1])
+
+    with pytest.raises(RollinError, match=r"after 4 steps by a wrapper outside.*TimeLimit inside"):
+        five()
+
+
+def test_vector_envs_without_the_wrapper_and_other_things_are_refused():
+    with pytest.raises(RollinError, match=r"must be wrapped in rollin.RollIn"):
+        attach(SyncVectorEnv([lambda: Lengths()]), Watched(2, 1, 0.0), act)
+    lengths: Any = make(3)
+    with pytest.raises(RollinError, match=r"vector env of Gymnasium is needed, got RollIn"):
+        attach(lengths, Watched(2, 1, 0.0), act)
+    nothing: Any = None
+    with pytest.raises(RollinError, match=r"act must be a function"):
+        attach(SyncVectorEnv([lambda: make(3)]), Watched(2, 1, 0.0), nothing)
+    with pytest.raises(RollinError, match=r"A teacher must have"):
+        attach(SyncVectorEnv([lambda: make(3)]), nothing, act)
+
+
+def test_two_teachers_for_one_env_are_refused_and_one_is_shared():
+    walk = Watched(2, 1, 0.0)
+    envs = SyncVectorEnv([lambda: RollIn(Lengths(2), walk)])
+    with pytest.raises(RollinError, match=r"holds another teacher"):
+        attach(envs, Watched(2, 1, 0.0), act)
+    school = attach(envs, walk, act)
+    envs.reset(seed=0)
+    school.after_step(envs.step(np.zeros((1, 1), np.float32))[-1])
+    viewer = RollIn(Lengths(1), walk)  # made for evaluation: the school has claimed the teacher
+    before = walk.get_state()
+    viewer.reset(seed=0)
+    viewer.step(np.zeros(1, np.float32))
+    viewer.reset()
+    assert walk.get_state() == before
+
+
+def test_streams_of_envs_differ_by_their_index():
+    class Fixed(Watched):
+        def sample(self, env: int = 0) -> Plan:
+            return Plan(super().sample(env).ticket, np.ones(1), 0.5, guide=1)
+
+    teacher = Fixed(2, 10**6, 0.0)
+    envs = SyncVectorEnv([lambda: make(10**6)] * 2)
+    school = attach(envs, teacher, act, gamma=0.9)
+    school.freeze(1)
+    hidden = np.array([envs.reset(seed=i)[1]["rollin_start"]["hidden"] for i in range(30)])
+    assert (hidden[:, 0] != hidden[:, 1]).any()
+    assert gymnasium.__version__
