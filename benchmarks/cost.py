@@ -59,9 +59,9 @@ def measure() -> None:
         writer.writerow(COLUMNS)
         for (task, workers), values in found.items():
             middle, low, high = statistics.median(values), min(values), max(values)
-            figures = [f"{value:.1f}" for value in (middle, low, high)]
+            numbers = [f"{value:.1f}" for value in (middle, low, high)]
             about = [ROUNDS, processor(), versions()["rollin"]]
-            writer.writerow([task, workers, *figures, *about])
+            writer.writerow([task, workers, *numbers, *about])
 
 
 def read_rates(side_by_side: int) -> dict[str, float]:

@@ -83,7 +83,7 @@ class SearchRun(Driver[SearchConfig]):
         self.done, self.best = state["done"], state["best"]
 
     def status(self) -> dict[str, Any]:
-        return {"figures": {"best": f"{self.best:.3f}"}}
+        return {"shown": {"best": f"{self.best:.3f}"}}
 
     def finish(self) -> None:
         self.directory.write_result({"best": self.best, "seconds": self.seconds})
@@ -193,8 +193,8 @@ def test_a_new_engine_is_swept_compared_and_reported(tmp_path, capsys) -> None:
 # ------------------------------------------------------------------ nobody knows an engine by name
 
 ABOUT_TABULAR = {"cli/_theory_run.py", "analysis/maps.py"}  # which are about tabular runs only
-NAMES = {"tabular", "rollin", "sac"}
-CONFIGS = {"TabularConfig", "RollinConfig", "SACRunConfig"}
+NAMES = {"tabular", "rollin", "sac", "until-solved"}
+CONFIGS = {"TabularConfig", "RollinConfig", "SACRunConfig", "UntilSolvedConfig"}
 
 
 def branches(tree: ast.AST) -> list[str]:
@@ -248,4 +248,4 @@ def test_a_branch_on_an_engine_would_be_noticed(text) -> None:
 
 def test_the_register_is_no_cycle_of_its_own() -> None:
     assert sys.modules[__name__].ENGINE is ENGINE
-    assert list(MODULES)[:3] == ["tabular", "sac", "rollin"]
+    assert list(MODULES)[:4] == ["tabular", "until-solved", "sac", "rollin"]

@@ -18,7 +18,12 @@ from rollin.runs.spec import RunConfig, RunSpec
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PINNED = read_json(GOLDEN / "hashes.json")
-HOMES = {"tabular": "four-rooms", "sac": "Hopper-v5", "rollin": "point-umaze"}
+HOMES = {
+    "tabular": "four-rooms",
+    "until-solved": "combination-lock",
+    "sac": "Hopper-v5",
+    "rollin": "point-umaze",
+}
 """The tasks of the specs that are pinned under the names of engines."""
 
 

@@ -75,7 +75,7 @@ def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str,
     state = status.get("state", "waiting")
     if state == "running" and not _alive(status):
         state = "killed"
-    if not {"step", "steps", "figures"} <= status.keys():
+    if not {"step", "steps", "shown"} <= status.keys():
         return (f"{state}: {status['error']}" if "error" in status else state), {}
     return state, {"steps_per_second": 0.0, "eta_seconds": None, **status}
 

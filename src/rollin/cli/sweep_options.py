@@ -100,7 +100,7 @@ def check_taken(options: ReproduceOptions, takes: Sequence[str]) -> None:
             )
 
 
-def scale_of(study: Study, options: ReproduceOptions) -> float:
+def scale_asked(study: Study, options: ReproduceOptions) -> float:
     """The factor by which training is shortened, so that it is a whole number of steps."""
     steps = options.steps or max(1, round((options.scale or 1.0) * study.steps))
     return steps / study.steps

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from rollin.cli.arguments import make_console
-from rollin.cli.sweep_options import WIDE, ReproduceOptions, scale_of
+from rollin.cli.sweep_options import WIDE, ReproduceOptions, scale_asked
 from rollin.errors import RollinError
 from rollin.paper.tables import all_conditions, tables
 from rollin.sweeps.cost import core_seconds, sample_specs
@@ -81,7 +81,9 @@ def numbers_of(
     seeds = options.seeds or study.seeds
     hours = UNKNOWN
     if all(condition.task in speed for condition in study.conditions):
-        seconds = core_seconds(study.conditions, seeds, speed, scale_of(study, options)) / workers
+        seconds = (
+            core_seconds(study.conditions, seeds, speed, scale_asked(study, options)) / workers
+        )
         hours = _hours(seconds)
     return str(len(study.conditions)), f"{len(study.conditions) * seeds:,}", hours
 

@@ -38,7 +38,7 @@ from rollin.runs.files import (
 )
 from rollin.runs.formats import (
     ConfigFile,
-    Kind,
+    FileType,
     ResultFile,
     RowsCounted,
     StatusFile,
@@ -78,7 +78,7 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether it has its final figures."""
+        """Whether it has its final quantities."""
         return os.path.lexists(self.path / RESULT)
 
     @classmethod
@@ -205,7 +205,7 @@ class RunDirectory:
             )
         return raw
 
-    def read_result(self, kind: type[Kind]) -> Kind:
+    def read_result(self, kind: type[FileType]) -> FileType:
         """The final quantities as the engine's type."""
         return self.convert(self.result(), kind)
 
@@ -253,7 +253,9 @@ class RunDirectory:
         path = self.path / "status.json"
         if not os.path.lexists(path):
             return {}
-        return msgspec.to_builtins(read_file(path, StatusFile))
+        found = msgspec.to_builtins(read_file(path, StatusFile))
+        older = found.pop("figures", None)
+        return found if older is None else {"shown": older, **found}
 
     def host(self) -> str:
         """Where it was last run; empty if its status does not tell: nothing else hangs on that."""
@@ -277,7 +279,7 @@ class RunDirectory:
         )
 
     def write_result(self, values: dict[str, Any]) -> None:
-        """Write the final figures, with checksums of them and of what else is kept, and be done."""
+        """Write the final quantities, with checksums of them and of the other files; it is done."""
         kept = [name for name in KEPT if os.path.lexists(self.path / name)]
         sums = {name: sha256(read_bounded(self.path / name, LARGEST_DATA)) for name in kept}
         path, whole = self.path / RESULT, {**values, "sha256": sums}

@@ -101,6 +101,11 @@ class Driver(ABC, Generic[Config]):
     def step(self) -> int:
         """Steps so far, of `config.steps`."""
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the last step is done."""
+        return self.step >= self.config.steps
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Tells the task from another of the same name."""
@@ -131,7 +136,7 @@ class Driver(ABC, Generic[Config]):
 
     @abstractmethod
     def status(self) -> dict[str, Any]:
-        """Figures of the moment; `figures` are those to show, as text by title."""
+        """Where the run stands; `shown`: what to show of it, as text by title."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -182,16 +187,16 @@ class Driver(ABC, Generic[Config]):
         """Run to the last step (True), or until a stop, with a checkpoint (False)."""
         config, spent_before = self.config, self.seconds
         save_soon = False
-        for event in self.events() if self.step < config.steps else ():
+        for event in () if self.at_end else self.events():
             may_save = self.take(event)
-            if self.step % config.log_every == 0 or self.step == config.steps:
+            if self.step % config.log_every == 0 or self.at_end:
                 row = self.row()
                 self.metrics.write(row)
                 board.write({**row, "steps_per_second": pace.rate})
             self.seconds = spent_before + pace.tick(self.step)
             if pace.status_due():
                 self._report(pace)
-            if self.step == config.steps:
+            if self.at_end:
                 break
             save_soon = save_soon or pace.stopped or pace.checkpoint_due()
             if save_soon and may_save:

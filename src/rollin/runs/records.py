@@ -208,7 +208,7 @@ def write_records(records: Sequence[Record]) -> dict[str, bytes]:
         who = [r.family, r.task, condition_text(r.labels), r.seed, f"{r.scale:.12g}"]
         told = [r.engine, r.steps, r.step, int(r.finished)]
         costs = [_cell(cost, 10) for cost in r.costs]
-        last = [_cell(r.value(Reading(name)), 10) for name in quantities]
+        last = [_cell(_at_end(r, name), 10) for name in quantities]
         place = [_cell(value) for value in (r.k, r.K, r.completed)]
         origin = [r.spec_hash, r.key, r.fingerprint, r.version, r.processor]
         runs.append([*who, *told, *costs, *place, *last, *origin])
@@ -331,8 +331,17 @@ def _names(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
 
+def _at_end(record: Record, quantity: str) -> float | None:
+    """A quantity at the end of a run, which may be ∞."""
+    told = record.value(Reading(quantity))
+    column = record.curve.quantities.get(quantity)
+    if told is None and column is not None and record.curve.steps[-1] == record.step:
+        return float(column[-1])
+    return told
+
+
 def _cell(value: float | None, digits: int = 6) -> str:
-    if value is None or not math.isfinite(value):
+    if value is None or math.isnan(value):
         return ""
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 

@@ -18,6 +18,7 @@ from rollin.runs.spec import RunSpec, digest
 
 MODULES = {
     "tabular": "rollin.runs.engines.tabular",
+    "until-solved": "rollin.runs.engines.until_solved",
     "sac": "rollin.runs.engines.sac",
     "rollin": "rollin.runs.engines.rollin",
 }
