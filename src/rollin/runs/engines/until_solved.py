@@ -26,12 +26,8 @@ class UntilSolvedEngine(Engine[UntilSolvedConfig]):
     step_words = "gradient steps"
     tasks = ("combination-lock", "corridor", "square-grid", "random-mdp")
     about = "combination-lock, corridor, square-grid, random-mdp"
-    help = "One run until the last context is solved. Interrupted, it goes on where it stopped."
+    help = "One run until the last context is solved. If interrupted, it resumes where it stopped."
     task_help = "A family of MDPs: combination-lock, corridor, square-grid or random-mdp."
-
-    def claims(self, task: str) -> bool:
-        """Ours by name."""
-        return task in self.tasks
 
     def run(
         self, spec: RunSpec[UntilSolvedConfig], at: RunDirectory, **given: Any
