@@ -1,6 +1,6 @@
 """What the whole paper costs: runs, hours at measured speeds, and how long on which machines.
 
-    python -m benchmarks.cost     # results/cost/rates.csv: steps a second of each task here
+    python -m benchmarks.cost     # results/cost/rates.csv: steps per second of each task here
     make pages                    # the tables of docs/results/cost.md, from that file
 
 Speeds are medians over rounds in which the tasks take turns, with one run alone and with one on

@@ -201,7 +201,7 @@ def test_many_runs_are_counted_and_all_shown_if_asked_for(sweep, capsys, monkeyp
     running(sweep, 2)
     main(["list", str(sweep.out)])
     text = capsys.readouterr().out
-    assert "2 more runs are finished or wait: --all shows them." in text
+    assert "2 more runs are finished or waiting: --all shows them." in text
     assert "seed=0" not in text
     assert "seed=2" in text
     main(["list", str(sweep.out), "--all"])

@@ -305,7 +305,7 @@ def test_metrics_are_cut_back_to_what_a_checkpoint_counted(tmp_path_factory, kep
 def test_another_run_in_the_directory_is_refused_and_kept(tmp_path) -> None:
     run(spec(steps=20), tmp_path / "a")
     before = (tmp_path / "a" / "config.json").read_bytes()
-    with pytest.raises(RollinError, match=r"holds another run \(steps 20 there, 40 asked for\)"):
+    with pytest.raises(RollinError, match=r"holds another run \(steps 20 there, 40 requested\)"):
         run(spec(steps=40), tmp_path / "a")
     assert (tmp_path / "a" / "config.json").read_bytes() == before
     (tmp_path / "b").mkdir()

@@ -577,8 +577,8 @@ def test_the_study_from_the_command_line(tmp_path, capsys) -> None:
     ("more", "message"),
     [
         (["--cells", "m=4"], "there is no label 'm' here"),
-        (["--learner", "jax"], "--learner means nothing to complexity"),
-        (["--steps", "10"], "--steps means nothing to complexity: it takes --cells, --seeds"),
+        (["--learner", "jax"], "--learner does not apply to complexity"),
+        (["--steps", "10"], "--steps does not apply to complexity: it takes --cells, --seeds"),
         (["--scale", "0"], "--scale must be a finite number greater than 0"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],

@@ -99,8 +99,9 @@ def load_factory(name: str) -> Any:
     if not colon:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
-            f"{did_you_mean(name, TASKS)} A run that was begun by rollin.train in Python goes on "
-            "by the same call."
+            f"{did_you_mean(name, TASKS)} A run started by rollin.train in Python is resumed by "
+            "the "
+            "same call."
         )
     try:
         with from_here():

@@ -129,12 +129,13 @@ class RunDirectory:
         if difference:
             raise RollinError(
                 f"{self.path} holds another run ({difference}): "
-                "use the same options to go on with it, or another --out."
+                "use the same options to resume it, or another --out."
             )
         if None not in (task, kept.fingerprint) and kept.fingerprint != task:
             raise RollinError(
-                f"{spec.task} is no longer the task that {self.path} was begun with: put it back "
-                "(what rollin.train was given in Python goes on by the same call), or use "
+                f"{spec.task} is no longer the task that {self.path} was started with: restore "
+                "it (a "
+                "run started by rollin.train in Python is resumed by the same call), or use "
                 "another --out."
             )
 
@@ -185,7 +186,7 @@ class RunDirectory:
         if found.spec_hash not in (None, _deep(digest, spec, self.path / CONFIG)):
             raise RollinError(
                 f"{self.path / CONFIG} does not match its spec_hash: engine, task or an option was "
-                "changed by hand. Put it back, or run what you want in another directory."
+                "changed by hand. Restore it, or use another directory for other options."
             )
         return found
 
@@ -200,8 +201,9 @@ class RunDirectory:
         sums = converted(raw, ResultFile, path).sha256
         if sums and sums.get(RESULT) != _sealed(raw, path):
             raise RollinError(
-                f"{path} does not match its checksum: a value was changed. Put it back, or run "
-                "it anew in another directory."
+                f"{path} does not match its checksum: a value was changed. Restore it, or run "
+                "again "
+                "in another directory."
             )
         return raw
 
@@ -223,7 +225,7 @@ class RunDirectory:
             elif sha256(read_bounded(path, LARGEST_DATA)) != sums[name]:
                 raise RollinError(
                     f"{path} does not match its checksum in {RESULT}: it was changed or cut off. "
-                    "Put back what was there."
+                    "Restore the original."
                 )
 
     def columns(
@@ -311,19 +313,19 @@ def _deep(checksum: Callable[[Any], str], value: Any, path: Path) -> str:
     try:
         return checksum(value)
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
 
 
 def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:
     """In what a run differs from a spec, in words; empty if in nothing."""
     if found.engine != wanted.config.engine:
-        return f"engine {found.engine} there, {wanted.config.engine} asked for"
+        return f"engine {found.engine} there, {wanted.config.engine} requested"
     if found.task != wanted.task:
-        return f"task {found.task} there, {wanted.task} asked for"
+        return f"task {found.task} there, {wanted.task} requested"
     then = type(wanted.config).as_it_was(found.task, found.config)
     before, after = flat(config_from(type(wanted.config), then)), flat(wanted.config)
     changed = [
-        f"{name} {before[name]} there, {value} asked for"
+        f"{name} {before[name]} there, {value} requested"
         for name, value in after.items()
         if before[name] != value
     ]

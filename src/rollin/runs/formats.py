@@ -123,11 +123,11 @@ def converted(value: Any, kind: Any, path: Path) -> Any:
     try:
         return msgspec.convert(value, kind)
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
     except msgspec.ValidationError as error:
         raise RollinError(
-            f"{path} cannot be read: {_words(error)}. It was edited, or is of another version: "
-            "put back what was there."
+            f"{path} cannot be read: {_words(error)}. It was edited, or is from another version: "
+            "restore the original."
         ) from error
 
 

@@ -152,7 +152,7 @@ class Sweep:
             )
         if found.scale != self.scale:
             raise RollinError(
-                f"{self.out} holds runs at {found.scale:g} of their full length, asked for is "
+                f"{self.out} holds runs at {found.scale:g} of their full length, not "
                 f"{self.scale:g}: give the same --scale or --steps to go on, or another --out."
             )
         return found

@@ -45,7 +45,7 @@ def engine_for(task: str) -> Engine[Any]:
     known = [name for found in engines() for name in found.tasks]
     raise RollinError(
         f"Unknown task {task!r}: expected {'; '.join(found.about for found in engines())}; or "
-        f"module:factory that returns an MDP or a contextual environment of yours."
+        f"module:factory that returns your own MDP or contextual environment."
         f"{did_you_mean(task, known)}"
     )
 

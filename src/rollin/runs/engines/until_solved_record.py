@@ -43,9 +43,9 @@ class UntilSolvedResult(msgspec.Struct, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse what cannot be, though each value alone could."""
         if self.K < 1 or self.k > self.K or len(self.entered) > self.k:
-            raise RollinError(f"k = {self.k} of {self.K} cannot be")
+            raise RollinError(f"k = {self.k} of {self.K} is impossible")
         if self.completed not in (None, self.gradient_steps):
-            raise RollinError("a run that is solved ends there")
+            raise RollinError("a solved run must end at the step that solved it")
 
     @property
     def quantities(self) -> dict[str, float]:
