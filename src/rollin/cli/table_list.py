@@ -43,8 +43,7 @@ def show_list(options: ReproduceOptions, computed: Iterable[tuple[str, str, str]
         rates_here = ", ".join(f"{task} {rate:,.0f}" for task, rate in speed.items())
         console.print(
             f"Hours on this machine with {workers} runs side by side, from the steps per second "
-            "that "
-            f"were measured: {rates_here}; evaluations come on top.",
+            f"that were measured: {rates_here}; evaluations come on top.",
             soft_wrap=True,
         )
     if len(speed) < len(tasks):

@@ -100,8 +100,7 @@ def load_factory(name: str) -> Any:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
             f"{did_you_mean(name, TASKS)} A run started by rollin.train in Python is resumed by "
-            "the "
-            "same call."
+            "the same call."
         )
     try:
         with from_here():

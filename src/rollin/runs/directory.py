@@ -134,8 +134,7 @@ class RunDirectory:
         if None not in (task, kept.fingerprint) and kept.fingerprint != task:
             raise RollinError(
                 f"{spec.task} is no longer the task that {self.path} was started with: restore "
-                "it (a "
-                "run started by rollin.train in Python is resumed by the same call), or use "
+                "it (a run started by rollin.train in Python is resumed by the same call), or use "
                 "another --out."
             )
 
@@ -202,8 +201,7 @@ class RunDirectory:
         if sums and sums.get(RESULT) != _sealed(raw, path):
             raise RollinError(
                 f"{path} does not match its checksum: a value was changed. Restore it, or run "
-                "again "
-                "in another directory."
+                "again in another directory."
             )
         return raw
 

@@ -87,8 +87,7 @@ def _saved(
     if saved is None:
         raise RollinError(
             f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or "
-            "continue "
-            f"it with rollin resume {run.path}."
+            f"continue it with rollin resume {run.path}."
         )
     k, walked = int(saved.values["rollin"]["progress"]["k"]), saved.values["curriculum"]
     sac = spec.config.sac
