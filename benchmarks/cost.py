@@ -1,6 +1,6 @@
 """What the whole paper costs: runs, hours at measured speeds, and how long on which machines.
 
-    python -m benchmarks.cost     # results/cost/rates.csv: steps a second of each task here
+    python -m benchmarks.cost     # results/cost/rates.csv: steps per second of each task here
     make pages                    # the tables of docs/results/cost.md, from that file
 
 Speeds are medians over rounds in which the tasks take turns, with one run alone and with one on
@@ -59,9 +59,9 @@ def measure() -> None:
         writer.writerow(COLUMNS)
         for (task, workers), values in found.items():
             middle, low, high = statistics.median(values), min(values), max(values)
-            figures = [f"{value:.1f}" for value in (middle, low, high)]
+            numbers = [f"{value:.1f}" for value in (middle, low, high)]
             about = [ROUNDS, processor(), versions()["rollin"]]
-            writer.writerow([task, workers, *figures, *about])
+            writer.writerow([task, workers, *numbers, *about])
 
 
 def read_rates(side_by_side: int) -> dict[str, float]:

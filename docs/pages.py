@@ -80,6 +80,7 @@ def _drawn(pictures: Mapping[str, Callable[[], Figure]], *records: str) -> dict[
 PICTURES: dict[str, Drawn] = {
     **_drawn(four_rooms_page.PICTURES, "four-rooms"),
     **_drawn(point_umaze_page.PICTURES, "point-umaze"),
+    **_drawn({"point-umaze-mechanism": point_umaze_page.draw_mechanism}, "mechanism"),
     **_drawn(robots_page.PICTURES, "robots"),
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),

@@ -1,11 +1,9 @@
 """Tables of docs/results/complexity.md, from results/complexity; docs/pages.py writes them.
 
-`python -m studies.complexity_page OUT` takes over the rows and fits of a directory of
+`python -m studies.complexity_page OUT` takes over the records and fits of a directory of
 `rollin reproduce complexity`.
 """
 
-import csv
-import json
 import math
 import shutil
 import statistics
@@ -16,10 +14,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rollin.analysis.gains import Curve, curves_of
-from rollin.paper.complexity_gains import COLUMNS, SETTINGS
+from rollin.analysis.gains import CostCurve, curve_name, curves_of, size_of
+from rollin.paper.complexity_gains import SETTINGS
 from rollin.report.growth import families_figure, main_figure, method_label, slope_text
-from rollin.sweeps.row_store import Row, read_rows
+from rollin.runs.records import CURVES, RUNS, SWITCHES, Record, read_records
+from rollin.sweeps.sweep import SWEEP_FILE, read_sweep
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "complexity"
@@ -27,18 +26,18 @@ PAGE = ROOT / "docs" / "results" / "complexity.md"
 
 
 @cache
-def rows() -> list[Row]:
+def runs() -> list[Record]:
     """The committed runs."""
-    return read_rows(RESULTS / "runs.csv", COLUMNS)
+    return read_records(RESULTS)
 
 
 @cache
-def curves() -> list[Curve]:
+def curves() -> list[CostCurve]:
     """Their costs against size."""
-    return curves_of(rows())
+    return curves_of(runs())
 
 
-def of(setting: str, gradient: str, quantity: str = "gradient_steps") -> list[Curve]:
+def of(setting: str, gradient: str, quantity: str = "gradient_steps") -> list[CostCurve]:
     """Curves of a setting, a gradient and a cost."""
     wanted = (setting, gradient, quantity)
     return [c for c in curves() if (c.name.setting, c.name.gradient, c.quantity) == wanted]
@@ -48,7 +47,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value < 1e6 else f"{value:.3g}".replace("e+0", "e")
 
 
-def cost_text(curve: Curve, size: int) -> str:
+def cost_text(curve: CostCurve, size: int) -> str:
     """The median, > the cap where it was cut off, with how many seeds ended if not all."""
     (cost,) = [cost for cost in curve.costs if cost.size == size] or [None]
     if cost is None:
@@ -59,7 +58,7 @@ def cost_text(curve: Curve, size: int) -> str:
     return text if seeds == 1 or cost.solved == seeds else f"{text} ({cost.solved}/{seeds})"
 
 
-def laws(curve: Curve) -> tuple[str, str]:
+def laws(curve: CostCurve) -> tuple[str, str]:
     growth = curve.growth
     if growth is None:
         return "–", "–"
@@ -67,7 +66,7 @@ def laws(curve: Curve) -> tuple[str, str]:
     return (f"**{power}**", base) if growth.better == "power" else (power, f"**{base}**")
 
 
-def off(curve: Curve) -> str:
+def off(curve: CostCurve) -> str:
     """How far the medians are from the two laws."""
     if curve.growth is None:
         return "–"
@@ -80,7 +79,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def cost_table(curves: Sequence[Curve], sizes: Sequence[int]) -> list[str]:
+def cost_table(curves: Sequence[CostCurve], sizes: Sequence[int]) -> list[str]:
     head = ["", *(f"n = {size}" for size in sizes), "p of nᵖ", "b of bⁿ", "off by"]
     body = [
         [method_label(c.name), *(cost_text(c, size) for size in sizes), *laws(c), off(c)]
@@ -163,36 +162,42 @@ def families_sampled() -> list[str]:
     return table(["family", "method", "n: environment steps", "solved", "p of nᵖ", "b of bⁿ"], body)
 
 
+def quantity(record: Record, name: str) -> float:
+    """A quantity of a run, ∞ and "not told" (not a number) included."""
+    return float(record.curve.quantities[name][-1]) if name in record.curve.quantities else math.nan
+
+
+def per_predictor(record: Record) -> float:
+    """η · steps / R."""
+    steps = quantity(record, "learning_rate") * record.step
+    return steps / quantity(record, "predictor")
+
+
 def ratios() -> list[str]:
     """Steps beside the mismatch ratio and R."""
     body: list[list[str]] = []
     for setting in ("lock", "lock-fixed", "lock-uniform"):
         for curve in of(setting, "exact"):
-            found = {
-                int(row["n"]): row
-                for row in rows()
-                if all(row[name] == value for name, value in curve.name._asdict().items())
-            }
-            largest = max((n for n, row in found.items() if row["solved"] == "1"), default=None)
+            found = {size_of(run): run for run in runs() if curve_name(run) == curve.name}
+            largest = max((n for n, run in found.items() if run.completed), default=None)
             if largest is None:
                 continue
             for n in sorted({16, largest} & found.keys()):
-                row = found[n]
-                steps, eta = int(row["gradient_steps"]), float(row["eta"])
+                run = found[n]
                 body.append(
-                    [setting, method_label(curve.name), str(n), number(steps),
-                     _ratio(row["ln_mismatch_rho"]), _ratio(row["ln_mismatch_mu"]),
-                     f"{float(row['predictor']):,.1f}",
-                     f"{eta * steps / float(row['predictor']):.2f}"]
+                    [setting, method_label(curve.name), str(n), number(run.step),
+                     _ratio(quantity(run, "ln_mismatch_rho")),
+                     _ratio(quantity(run, "ln_mismatch_mu")),
+                     f"{quantity(run, 'predictor'):,.1f}", f"{per_predictor(run):.2f}"]
                 )  # fmt: skip
     head = ["setting", "method", "n", "steps", "‖d/ρ‖∞", "‖d/μ_K‖∞", "R", "η · steps / R"]
     return table(head, body)
 
 
-def _ratio(text: str) -> str:
-    if text == "":
+def _ratio(log: float) -> str:
+    if math.isnan(log):
         return ""
-    value = math.exp(float(text)) if float(text) < 700 else math.inf
+    value = math.exp(log) if log < 700 else math.inf
     return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
@@ -202,11 +207,11 @@ def predictor() -> list[str]:
     for setting in SETTINGS:
         for scratch in (True, False):
             found = [
-                float(row["eta"]) * int(row["gradient_steps"]) / float(row["predictor"])
-                for row in rows()
-                if row["setting"] == setting.name and row["gradient"] == "exact"
-                and row["solved"] == "1" and (row["method"] == "scratch") == scratch
-                and int(row["states"]) >= 10
+                per_predictor(run)
+                for run in runs()
+                if run.labels["setting"] == setting.name and run.labels["gradient"] == "exact"
+                and run.completed and (run.labels["method"] == "scratch") == scratch
+                and size_of(run) >= 10
             ]  # fmt: skip
             body.append(
                 [setting.title, "scratch" if scratch else "with a curriculum", str(len(found)),
@@ -217,15 +222,16 @@ def predictor() -> list[str]:
 
 def origin() -> list[str]:
     """What the runs were done with."""
-    found = json.loads((RESULTS / "study.json").read_text())
-    minutes = sum(float(row["seconds"]) for row in rows()) / 60
-    ended = sum(row["solved"] == "1" for row in rows())
-    kinds = found["versions"]
+    found = read_sweep(RESULTS / SWEEP_FILE)
+    minutes = sum(run.costs.seconds or 0.0 for run in runs()) / 60
+    ended = sum(run.completed is not None for run in runs())
+    ((version, processor),) = {(run.version, run.processor) for run in runs()}
+    kinds = found.versions
     return [
-        f"{len(rows()):,} runs, {ended:,} of them solved, the others cut off at their cap; "
+        f"{len(runs()):,} runs, {ended:,} of them solved, the others cut off at their cap; "
         f"{minutes:.0f} minutes of computing in all, on two cores that had other work. "
-        f"{found['processor']}, rollin {found['version']}, Python {kinds['python']}, numpy "
-        f"{kinds['numpy']}, numba {kinds['numba']}. Command: `{found['command']}`."
+        f"{processor}, rollin {version}, Python {kinds['python']}, numpy "
+        f"{kinds['numpy']}, numba {kinds['numba']}. Command: `{found.commands[0]}`."
     ]
 
 
@@ -252,21 +258,17 @@ def texts() -> dict[str, str]:
 
 
 def take_over(out: Path) -> None:
-    """Copy a study's rows, fits and origin into the repository."""
+    """Copy a study's records, fits and origin into the repository."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for name, kept in (("runs.csv",) * 2, ("complexity.csv", "fits.csv"), ("study.json",) * 2):
-        shutil.copyfile(out / name, RESULTS / kept)
+    for name in (RUNS, CURVES, SWITCHES, SWEEP_FILE):
+        shutil.copyfile(out / name, RESULTS / name)
+    shutil.copyfile(out / "complexity.csv", RESULTS / "fits.csv")
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
     "complexity": lambda: main_figure(curves()),
     "complexity-families": lambda: families_figure(curves()),
 }
-
-
-def committed_fits() -> list[dict[str, str]]:
-    with (RESULTS / "fits.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

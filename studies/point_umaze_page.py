@@ -1,6 +1,5 @@
 """Tables and pictures of docs/results/point-umaze.md, from the records in results/point-umaze."""
 
-import csv
 import math
 import statistics
 from collections import defaultdict
@@ -15,9 +14,10 @@ from scipy import stats
 from rollin.analysis.curves import over_seeds, traces_of
 from rollin.analysis.statistics import outcomes, summarise
 from rollin.report.looks import BASELINE, beta_colour
-from rollin.runs.records import Record, read_records
+from rollin.runs.records import Record, Switch, read_records
 
 RESULTS = Path(__file__).parents[1] / "results" / "point-umaze"
+MECHANISM = RESULTS.with_name("mechanism")
 TITLES = {
     "demo": "the task as it comes: Δ = 1/12",
     "slow": "half the speed, without the first goal",
@@ -124,20 +124,21 @@ def readme_table() -> str:
     return markdown(rows)
 
 
-def touches() -> list[dict[str, str]]:
-    """Rows of mechanism.csv."""
-    with (RESULTS / "mechanism.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+@cache
+def touches() -> list[Switch]:
+    """The switches of the study `mechanism`: episodes played, and those that touch the goal."""
+    found = [switch for record in read_records(MECHANISM) for switch in record.switches]
+    return [switch for switch in found if switch.numbers]
 
 
 def mechanism() -> str:
     """Share of episodes that touch the next goal, by context."""
-    counts: dict[int, dict[str, list[int]]] = defaultdict(lambda: {way: [] for way in WAYS})
-    episodes = 0
-    for row in touches():
-        episodes = int(row["episodes"])
+    counts: dict[int, dict[str, list[float]]] = defaultdict(lambda: {way: [] for way in WAYS})
+    episodes = 0.0
+    for switch in touches():
+        episodes = switch.numbers["episodes"]
         for way in WAYS:
-            counts[int(row["k"])][way].append(int(row[way]))
+            counts[switch.k][way].append(switch.numbers[way])
     head = ["context k", "seeds that came there",
             "π_main from the start (seeds in which it never does)",
             "a fresh π_exp from the start", "roll-in, then a fresh π_exp"]  # fmt: skip
@@ -216,9 +217,9 @@ def draw_mastered() -> Figure:
 def draw_mechanism() -> Figure:
     """Share of episodes that touch the next goal, by context."""
     shares: dict[str, dict[int, list[float]]] = {way: defaultdict(list) for way in WAYS}
-    for row in touches():
+    for switch in touches():
         for way in WAYS:
-            shares[way][int(row["k"])].append(int(row[way]) / int(row["episodes"]))
+            shares[way][switch.k].append(switch.numbers[way] / switch.numbers["episodes"])
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axis: Any = figure.subplots()
     for way, (name, tint) in WAYS.items():
@@ -241,5 +242,4 @@ def draw_mechanism() -> Figure:
 PICTURES: dict[str, Callable[[], Figure]] = {
     "point-umaze-progress": draw_progress,
     "point-umaze-mastered": draw_mastered,
-    "point-umaze-mechanism": draw_mechanism,
 }

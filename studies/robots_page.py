@@ -92,7 +92,7 @@ def _row(step: int, condition: Condition, records: Sequence[Record]) -> list[str
 
 def as_far_as_they_came(reading: str) -> Sheet:
     """The last quantities of every run."""
-    titles = "task | method | seed | steps | κ | x-velocity | return | steps a second"
+    titles = "task | method | seed | steps | κ | x-velocity | return | steps per second"
     return sheet(f"{reading} reached", "How far runs have come", titles, [*_last_rows(reading)])
 
 

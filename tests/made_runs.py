@@ -19,7 +19,7 @@ from rollin.runs.files import write_json
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.versions import versions
-from rollin.runs.windows import figures_at, milestones
+from rollin.runs.windows import milestones, quantities_at
 
 COMMAND = "rollin reproduce made-up"
 STUDIES = list(tables().values())
@@ -95,7 +95,7 @@ def deep_run(
     told = (config.steps, progress, columns, ("x_velocity",), config.last)
     run.write_result(
         {
-            **figures_at(*told),
+            **quantities_at(*told),
             "milestones": milestones(*told),
             "k": progress.k,
             "K": progress.K,

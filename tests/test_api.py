@@ -158,7 +158,7 @@ def test_a_task_by_name_has_its_defaults():
         ({"env": Line, "hidden": 8}, "hidden must be a sequence of int, got 8"),
         ({"env": Line, "relabel": 1}, "relabel must be True or False, got 1"),
         ({"env": Line, "threshold": "5"}, "threshold must be a finite number or None, got '5'"),
-        ({"env": Line, "log_every": 5}, "log_every: only with `out`"),
+        ({"env": Line, "log_every": 5}, "log_every can only be given with `out`"),
         ({"env": Line, "threshold": 10**400}, "threshold must be a finite number or None"),
         ({"env": Line, "env_options": ["length=7", "length=9"]}, "is given twice"),
         ({"env": "point-umaze", "env_options": ["horizon=2.5"]}, "a whole number, got 2.5"),

@@ -140,7 +140,9 @@ def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -
 
 def _refuse_directory_options(options: dict[str, Any]) -> None:
     if unused := DIRECTORY_OPTIONS & options.keys():
-        raise RollinError(f"{', '.join(sorted(unused))}: only with `out`, a run directory.")
+        raise RollinError(
+            f"{', '.join(sorted(unused))} can only be given with `out`, a run directory."
+        )
 
 
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:

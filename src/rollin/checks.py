@@ -84,7 +84,7 @@ def seconds_from(variable: str, default: float) -> float:
     except ValueError:
         seconds = math.nan
     if not seconds >= 0:
-        raise RollinError(f"{variable} must be a number of seconds, got {text!r}: set it right.")
+        raise RollinError(f"{variable} must be a number of seconds, got {text!r}: correct it.")
     return seconds
 
 

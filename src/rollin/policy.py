@@ -53,13 +53,17 @@ class Policy:
         path = Path(path)
         path = path / "policy.safetensors" if path.is_dir() else path
         try:
-            if path.is_symlink() or (path.exists() and not path.is_file()):  # a pipe never ends
-                raise RollinError(f"{path} is not a regular file: put a copy of it there.")
+            if path.is_symlink() or (
+                path.exists() and not path.is_file()
+            ):  # a pipe would never end
+                raise RollinError(f"{path} is not a regular file: replace it with a copy.")
             tensors = load_file(path)
         except OSError as error:
             raise RollinError(f"{path} could not be read: {reason(error)}.") from error
         except SafetensorError as error:
-            raise RollinError(f"{path} is no policy of a deep run, or damaged: {error}.") from error
+            raise RollinError(
+                f"{path} is not a policy of a deep run, or is damaged: {error}."
+            ) from error
         return cls.of(tensors, str(path))
 
     @classmethod
@@ -69,14 +73,14 @@ class Policy:
         needed = {f"actor.{i}" for i in range(count)} | {"action_low", "action_high", "log_std"}
         if not count or not needed <= tensors.keys():
             raise RollinError(
-                f"{source} is no policy of a deep run: it holds {', '.join(sorted(tensors))}."
+                f"{source} is not a policy of a deep run: it holds {', '.join(sorted(tensors))}."
             )
         layers = tuple(tensors[f"actor.{i}"] for i in range(count))
         contexts = tensors.get("contexts", np.zeros((0, 0), np.float32))
         k = tensors.get("k", np.zeros(1, np.float32))
         box = tensors["action_low"], tensors["action_high"]
         if wrong := _wrong(layers, *box, tensors["log_std"], contexts, k):
-            raise RollinError(f"{source} is damaged: {wrong}. Put back what a run has written.")
+            raise RollinError(f"{source} is damaged: {wrong}. Restore the file that the run wrote.")
         return cls(layers, *box, tensors["log_std"], contexts, int(k[0]))
 
     def save(self, path: str | Path) -> None:

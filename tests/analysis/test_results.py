@@ -298,7 +298,7 @@ def test_the_whole_papers_cost_by_hand() -> None:
     found = cost.work(speed)
     assert found["four rooms"] == cost.Work(280, 280 * 10 / 3600, 10 / 3600)
     assert found["ant maze"] == cost.Work(1440, 1440 * 30_000 / 3600, 30_000 / 3600)
-    # three robots at 200 steps a second and one at 100; six cells of eight seeds each
+    # three robots at 200 steps per second and one at 100; six cells of eight seeds each
     assert found["velocities"].core_hours == 48 * (3 * 5000 + 10_000) / 3600
     maze = [found["ant maze"]]
     assert cost.wall_hours(maze, 64) == 12_000 / 64

@@ -21,8 +21,8 @@ from tests.here import HereExecutor
 
 
 def status(step: int, steps: int = 1000) -> dict:
-    figures = {"k": "3/16", "κ": "0.188"}
-    return {"step": step, "steps": steps, "figures": figures, "steps_per_second": 50.0,
+    shown = {"k": "3/16", "κ": "0.188"}
+    return {"step": step, "steps": steps, "shown": shown, "steps_per_second": 50.0,
             "eta_seconds": (steps - step) / 50}  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_names_are_cut_before_numbers_on_a_narrow_terminal(width) -> None:
     name = "noise=0.25 sampling=geometric delta=1/24 method=baseline beta=0.75 seed=3"
     progress = SweepProgress(500, 0, out)
     shown = status(1_234_567, 3_000_000)
-    shown["figures"] |= {"mean / threshold": "126.67 / 200", "roll-ins": "12345"}
+    shown["shown"] |= {"mean / threshold": "126.67 / 200", "roll-ins": "12345"}
     progress.take(JobEvent("progress", job(name), shown))
     out.print(progress)
     lines = said(out).splitlines()
@@ -201,7 +201,7 @@ def test_many_runs_are_counted_and_all_shown_if_asked_for(sweep, capsys, monkeyp
     running(sweep, 2)
     main(["list", str(sweep.out)])
     text = capsys.readouterr().out
-    assert "2 more runs are finished or wait: --all shows them." in text
+    assert "2 more runs are finished or waiting: --all shows them." in text
     assert "seed=0" not in text
     assert "seed=2" in text
     main(["list", str(sweep.out), "--all"])

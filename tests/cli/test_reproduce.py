@@ -48,7 +48,7 @@ def test_an_interrupted_table_goes_on_without_repeating(tmp_path, capsys) -> Non
     assert process.returncode == 0
     first = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
     assert 0 < len(first) < 4
-    assert re.search(rf"Stopped at {len(first)} of 4 runs\. Go on with: rollin reproduce", text)
+    assert re.search(rf"Stopped at {len(first)} of 4 runs\. Resume with: rollin reproduce", text)
     assert not (out / "report.html").exists()
     assert main(arguments) == 0
     said = capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys)
     assert short(tmp_path, "--seeds", "2") == 2
     said = capsys.readouterr()
     assert said.out.count("finished ") == 2  # the others go on
-    assert f"Run directories that were passed over: 1, the first {broken}" in said.err
+    assert f"Skipped run directories: 1, the first {broken}" in said.err
     assert "config.json is not valid JSON" in said.err
     assert (broken / "config.json").read_text() == '{"engine": '  # nothing was lost
     assert str(broken) in (tmp_path / "report.html").read_text()
@@ -200,7 +200,7 @@ def test_the_list_comes_without_hours_where_none_were_measured(
         rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
         assert rows["four-rooms"].split()[-3:] == ["28", "280", "–"]
         assert said.endswith("measuring: rollin reproduce --list --measure --jobs 4\n")
-        assert "steps a second" not in said
+        assert "steps per second" not in said
     keep_rates({"four-rooms": 5000.0}, 4)
     assert main(["reproduce", "--list", "--jobs", "4"]) == 0
     said = capsys.readouterr().out
@@ -277,7 +277,7 @@ def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
         ),
         "measure": (("four-rooms", "--measure"), "--measure belongs to --list."),
         "all": (("four-rooms", "--list"), "--list shows all tables: leave out the table"),
-        "picture": (("goal-path", "--jobs", "2"), "--jobs means nothing to goal-path"),
+        "picture": (("goal-path", "--jobs", "2"), "--jobs does not apply to goal-path"),
         "occupied": (("four-rooms", "--out", "/"), "/ exists and is not a sweep"),
     }.values(),
 )

@@ -85,7 +85,7 @@ def test_an_interrupted_sweep_goes_on_and_leaves_finished_runs_alone(tmp_path, c
     assert process.returncode == 0, text
     first = results(out)
     assert 0 < len(first) < 4
-    assert f"Stopped at {len(first)} of 4 runs. Go on with: rollin sweep tests.toys:Line" in text
+    assert f"Stopped at {len(first)} of 4 runs. Resume with: rollin sweep tests.toys:Line" in text
     assert not (out / "report.html").exists()
     assert sweep(out, *arguments) == 0
     assert len(results(out)) == 4
@@ -280,7 +280,7 @@ def test_a_run_with_other_options_in_a_condition_s_place_is_named_and_kept(
     assert sweep(tmp_path / "s", *GRID, *SMALL, "--gamma", "0.5", "--seeds", "1") == 2
     said = capsys.readouterr()
     assert "passed over: 2" in said.err
-    assert "gamma 0.99 there, 0.5 asked for" in said.err
+    assert "gamma 0.99 there, 0.5 requested" in said.err
     assert results(tmp_path / "s") == first
 
 

@@ -283,8 +283,8 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reward": None}, "a reward that is no number"),
-        ({"reward": np.ones(2)}, "a reward that is no number"),
+        ({"reward": None}, "a reward that is not a number"),
+        ({"reward": np.ones(2)}, "a reward that is not a number"),
         ({"all": (1, 2.0, False, {})}, "step must give observation, reward, .* a tuple of int"),
         ({"info": None}, "step must give observation"),
         ({"info": {"outcome": {"a": 1}}}, r"info\['outcome'\] as real numbers, got dict"),
@@ -347,8 +347,8 @@ def test_the_checker_teaches(breaks, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Walk, r"is no contextual env: it needs a context_space .* rollin.Contextual"),
-        (lambda: GoalContext(Walk()), "is no goal env"),
+        (Walk, r"is not a contextual env: it needs a context_space .* rollin.Contextual"),
+        (lambda: GoalContext(Walk()), "is not a goal env"),
         (lambda: Contextual(Walk(), DISCRETE, lambda o, c: 0.0), "must be a Box"),
     ],
 )

@@ -261,7 +261,7 @@ def test_labels_choose_conditions_and_a_label_given_twice_may_be_either() -> Non
         ),
         ("env=", r"must be name=value"),
         ("", r"must be name=value"),
-        ("method=scratch,beta=0.1", r"leaves none of the 12 conditions"),
+        ("method=scratch,beta=0.1", r"matches none of the 12 conditions"),
         ("beta=1/0", r"beta is 0, 0.1 here, got '1/0'"),
     ],
 )

@@ -162,8 +162,8 @@ def test_records_have_a_row_for_each_cell_lattice_and_convention() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("--cells", "env=hopper"), "--cells means nothing to paper-numbers: it takes --out."),
-        (("--seeds", "3"), "--seeds means nothing to paper-numbers: it takes --out."),
+        (("--cells", "env=hopper"), "--cells does not apply to paper-numbers: it takes --out."),
+        (("--seeds", "3"), "--seeds does not apply to paper-numbers: it takes --out."),
         (("--out", "file/below"), "could not be made"),
     ],
 )

@@ -133,7 +133,7 @@ def test_plots_of_nothing_and_of_other_runs_are_one_sentence(tmp_path, capsys):
     (tmp_path / "one" / "c" / "config.json").write_text("{}")
     assert main(["plot", str(tmp_path / "one"), "--out", str(tmp_path / "c.png")]) == 0
     told = capsys.readouterr().out
-    assert "Passed over" in told
+    assert "Skipped" in told
     assert "Curves of 2 runs" in told
 
 

@@ -2,12 +2,11 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
 import rollin
@@ -21,8 +20,7 @@ from rollin.runs.engines import MODULES, engine, engine_for, read_record, spec_o
 from rollin.runs.engines.base import Engine
 from rollin.runs.execute import run
 from rollin.runs.files import read_json
-from rollin.runs.records import Costs, Curve, Reading, Record
-from rollin.runs.rows import read_metrics
+from rollin.runs.records import Reading
 from rollin.runs.spec import RunConfig, RunSpec
 from rollin.streams import Streams
 from rollin.sweeps.study import Study
@@ -50,77 +48,41 @@ class SearchConfig(RunConfig):
 class SearchRun(Driver[SearchConfig]):
     """Draws points, and keeps the one nearest to (1, 2)."""
 
-    columns = ("step", "best")
+    columns = ("step", "return")
 
     def __init__(self, spec: RunSpec[SearchConfig], directory: RunDirectory) -> None:
         super().__init__(spec, directory)
-        self.streams, self.done, self.best = Streams(spec.config.seed), 0, -1e9
+        self.streams, self.draws, self.best = Streams(spec.config.seed), 0, -1e9
 
     @property
     def step(self) -> int:
-        return self.done
+        return self.draws
 
-    def fingerprint(self) -> str:
-        return "the distance to (1, 2)"
-
-    def events(self) -> Iterator[float]:
-        draw = self.streams["search"]
+    def events(self) -> Iterator[None]:
         while True:
-            yield -float(np.abs(draw.normal(size=2) * self.config.spread - (1, 2)).sum())
-
-    def take(self, event: float) -> bool:
-        self.done, self.best = self.done + 1, max(self.best, event)
-        return True
+            point = self.streams["search"].normal(size=2) * self.config.spread
+            self.draws, self.best = self.draws + 1, max(self.best, -abs(point - (1, 2)).sum())
+            yield
 
     def row(self) -> dict[str, Any]:
-        return {"step": self.done, "best": self.best}
+        return {"step": self.draws, "return": float(self.best)}
 
     def get_state(self) -> dict[str, Any]:
-        return {"streams": self.streams.get_state(), "done": self.done, "best": self.best}
+        return {"streams": self.streams.get_state(), **self.row()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.streams.set_state(state["streams"])
-        self.done, self.best = state["done"], state["best"]
-
-    def status(self) -> dict[str, Any]:
-        return {"figures": {"best": f"{self.best:.3f}"}}
-
-    def finish(self) -> None:
-        self.directory.write_result({"best": self.best, "seconds": self.seconds})
+        self.draws, self.best = state["step"], state["return"]
 
 
 class SearchEngine(Engine[SearchConfig]):
     """Random search on a toy task."""
 
-    name = "search"
-    config_class = SearchConfig
-    step_words = "draws"
-    tasks = ("toy",)
-    about = "toy"
-    walks = False
-
-    def claims(self, task: str) -> bool:
-        return task == "toy"
+    name, config_class, step_words, walks = "search", SearchConfig, "draws", False
+    tasks, about = ("toy",), "toy"
 
     def run(self, spec: RunSpec[SearchConfig], at: RunDirectory, **given: Any) -> SearchRun:
         return SearchRun(spec, at)
-
-    def fingerprint(self, spec: RunSpec[SearchConfig]) -> str:
-        return "the distance to (1, 2)"
-
-    def summary(self, spec: RunSpec[SearchConfig], result: dict[str, Any]) -> str:
-        return f"best of {spec.config.steps} draws: {result['best']:.3f}"
-
-    def record(self, run: RunDirectory, spec: RunSpec[SearchConfig], at: Sequence[int]) -> Record:
-        rows = {
-            name: np.array(column)
-            for name, column in read_metrics(run.path / "metrics.csv").items()
-        }
-        return Record(
-            task=spec.task, engine=self.name, seed=spec.config.seed, steps=spec.config.steps,
-            step=int(rows["step"][-1]), finished=run.finished, costs=Costs(0.0, 0, 0, 0),
-            curve=Curve(rows["step"], {"return": rows["best"]}), spec_hash=spec.hash, key="",
-        )  # fmt: skip
 
 
 ENGINE = SearchEngine()
@@ -145,7 +107,7 @@ def test_a_new_engine_is_found_by_its_task_and_its_runs() -> None:
 def test_a_new_engine_is_trained_listed_and_resumed_by_the_commands(tmp_path, capsys) -> None:
     out = tmp_path / "a"
     assert main(["train", "toy", "--steps", "50", "--spread", "1/2", "--out", str(out)]) == 0
-    assert "best of 50 draws: -" in capsys.readouterr().out
+    assert "return = -" in capsys.readouterr().out
     assert read_json(out / "config.json")["config"]["spread"] == 0.5
     assert main(["list", str(tmp_path)]) == 0
     assert "50/50" in capsys.readouterr().out
@@ -187,14 +149,14 @@ def test_a_new_engine_is_swept_compared_and_reported(tmp_path, capsys) -> None:
     assert record.options["spread"] == 3
     assert record.key == Study.grid("x", "toy", spread=[3]).conditions[0].key()
     value = record.value(Reading("return"))
-    assert value == pytest.approx(read_json(tmp_path / "s/spread=3/seed=2/result.json")["best"])
+    assert value == pytest.approx(read_json(tmp_path / "s/spread=3/seed=2/result.json")["return"])
 
 
 # ------------------------------------------------------------------ nobody knows an engine by name
 
 ABOUT_TABULAR = {"cli/_theory_run.py", "analysis/maps.py"}  # which are about tabular runs only
-NAMES = {"tabular", "rollin", "sac"}
-CONFIGS = {"TabularConfig", "RollinConfig", "SACRunConfig"}
+NAMES = {"tabular", "rollin", "sac", "until-solved"}
+CONFIGS = {"TabularConfig", "RollinConfig", "SACRunConfig", "UntilSolvedConfig"}
 
 
 def branches(tree: ast.AST) -> list[str]:
@@ -248,4 +210,4 @@ def test_a_branch_on_an_engine_would_be_noticed(text) -> None:
 
 def test_the_register_is_no_cycle_of_its_own() -> None:
     assert sys.modules[__name__].ENGINE is ENGINE
-    assert list(MODULES)[:3] == ["tabular", "sac", "rollin"]
+    assert list(MODULES)[:4] == ["tabular", "until-solved", "sac", "rollin"]

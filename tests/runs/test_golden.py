@@ -20,6 +20,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 PINNED = read_json(GOLDEN / "hashes.json")
 HOMES = {
     "tabular": "four-rooms",
+    "until-solved": "combination-lock",
     "sac": "Hopper-v5",
     "rollin": "point-umaze",
     "agent": "tests.corridor:Corridor",

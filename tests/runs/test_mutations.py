@@ -25,6 +25,7 @@ from rollin.runs import driver
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.engines.until_solved_options import UntilSolvedConfig
 from rollin.runs.execute import run
 from rollin.runs.files import seal, sha256
 from rollin.runs.options import configured
@@ -41,6 +42,12 @@ SPECS: dict[str, RunSpec[Any]] = {
         "four-rooms",
         TabularConfig(steps=12, batch=50, log_every=2, alpha=0.01, threshold=0.02, beta=0.5),
     ),
+    "until-solved": RunSpec(
+        "combination-lock",
+        UntilSolvedConfig(
+            n=6, gradient="sampled", beta=0.9, mu="recursive", seed=3, steps=60, log_every=20
+        ),
+    ),
     "sac": RunSpec(
         "tests.toys:Walk-v0",
         configured(SACRunConfig(), {**DEEP, "steps": 150, "log_every": 25}),
@@ -53,13 +60,18 @@ SPECS: dict[str, RunSpec[Any]] = {
         ),
     ),
 }
-STOPPED = {"tabular": 6, "sac": 80, "rollin": 110}
+STOPPED = {"tabular": 6, "until-solved": 30, "sac": 80, "rollin": 110}
 JSON_FILES = {
     "finished": ("config.json", "result.json", "status.json"),
     "unfinished": ("config.json", "checkpoint/manifest.json", "status.json"),
     "older": ("checkpoint/manifest.json",),
 }
-CSVS = {"tabular": ("metrics",), "sac": ("metrics",), "rollin": ("metrics", "episodes")}
+CSVS = {
+    "tabular": ("metrics",),
+    "until-solved": ("metrics",),
+    "sac": ("metrics",),
+    "rollin": ("metrics", "episodes"),
+}
 DELETED = object()
 
 Change = Callable[[Path], None]

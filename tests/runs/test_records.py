@@ -172,7 +172,7 @@ def test_the_files_are_as_the_documentation_says(tmp_path) -> None:
         (RUNS, ",3,0.5,", ",three,0.5,", "runs.csv, line 2 cannot be read"),
         (RUNS, ",3,0.5,", ",-3,0.5,", "runs.csv, line 2 cannot be read: seed -3"),
         (RUNS, ",2,4,", ",5,4,", "k must lie between 0 and K"),
-        (RUNS, ",2,4,", ",2,,", "it must have both k and K, or none of them"),
+        (RUNS, ",2,4,", ",2,,", "it must have both k and K, or neither"),
         (RUNS, ",1.5,", ",-1.5,", "its costs must be numbers of at least 0"),
         (RUNS, ",100,100,", ",100,1e99,", "runs.csv, line 2 cannot be read"),
         (RUNS, '"method=rollin,delta=1/24"', "method", "is not of the form name=value"),
@@ -186,7 +186,7 @@ def test_the_files_are_as_the_documentation_says(tmp_path) -> None:
         ),
         (CURVES, ",80,", ",20,", "the steps of its curve must rise from 0"),
         (SWITCHES, ",60,2,", ",60,3,", "its switches must lead to k = 2 one by one"),
-        (SWITCHES, ",60,2,", ",600,2,", "it has a switch behind its last step"),
+        (SWITCHES, ",60,2,", ",600,2,", "it has a switch after its last step"),
     ],
 )
 def test_a_damaged_file_is_named_with_the_line(tmp_path, name, old, new, sentence) -> None:

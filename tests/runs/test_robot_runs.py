@@ -30,7 +30,7 @@ from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunSpec
-from rollin.runs.windows import figures_at, milestones
+from rollin.runs.windows import milestones, quantities_at
 from tests.killing import stop_at
 from tests.runs.test_rollin_runs import line
 from tests.toys import Line
@@ -91,10 +91,10 @@ def test_a_run_of_an_older_version_is_read_as_what_it_was(task):
     env.close()
 
 
-# ------------------------------------------------------------------ figures
+# ------------------------------------------------------------------ quantities
 
 
-def test_figures_are_those_worked_out_by_hand():
+def test_quantities_are_those_worked_out_by_hand():
     progress = Progress(2, 2, [Advance(40, 1, ""), Advance(70, 2, "")], kappas=(0.1, 0.5, 1.0))
     episodes = {
         "step": [30, 40, 60, 70, 95],
@@ -102,16 +102,16 @@ def test_figures_are_those_worked_out_by_hand():
         "return": [1.0, 2.0, 3.0, 5.0, 8.0],
         "speed": [0.0, 1.0, 2.0, 5.0, 9.0],
     }
-    found = figures_at(80, progress, episodes, ["speed"], last=50)
+    found = quantities_at(80, progress, episodes, ["speed"], last=50)
     assert found == {
         "kappa": 1.0,
         "kappa_mean_last": pytest.approx((10 * 0.1 + 30 * 0.5 + 10 * 1.0) / 50),
         "return_mean_last": pytest.approx((2 + 3 + 5) / 3),
         "speed_mean_last": pytest.approx((10 * 1 + 20 * 2 + 10 * 5) / 40),
     }
-    assert figures_at(69, progress, episodes, [], last=50)["kappa"] == 0.5
-    assert figures_at(39, progress, episodes, [], last=5)["kappa"] == 0.1
-    nothing = figures_at(20, progress, episodes, ["speed"], last=50)
+    assert quantities_at(69, progress, episodes, [], last=50)["kappa"] == 0.5
+    assert quantities_at(39, progress, episodes, [], last=5)["kappa"] == 0.1
+    nothing = quantities_at(20, progress, episodes, ["speed"], last=50)
     assert (nothing["return_mean_last"], nothing["speed_mean_last"]) == (None, None)
 
 

@@ -352,7 +352,7 @@ def test_ctrl_c_writes_a_checkpoint_and_names_the_command_that_goes_on(tmp_path)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
-        assert "Go on with: rollin resume 'a b'" in out
+        assert "Resume with: rollin resume 'a b'" in out
         assert (tmp_path / "a b" / "checkpoint" / "manifest.json").exists()
 
 
@@ -404,7 +404,7 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         (["point-umaze", "--rule", "success", "--threshold", "1"], "can never be greater than 1"),
         (["point-umaze", "--env-options", "speed=1"], "point-umaze cannot be made: TypeError"),
         (["tests.toys:no_curriculum"], "has no curriculum of its own"),
-        (["tests.toys:Walk"], "is no contextual env: it needs a context_space"),
+        (["tests.toys:Walk"], "is not a contextual env: it needs a context_space"),
         (["tests.toys:Absent"], "tests.toys:Absent cannot be loaded"),
         (["tests.toys:ONE_LINE"], "must be a function that makes the environment anew"),
         (["tests.toys:same_line"], "gives the same environment at every call"),
@@ -626,7 +626,7 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path, capsys):
     run(line(200, log_every=200), tmp_path / "a")
     other = line(200, log_every=200)
     changed = replace(other.config, algorithm=replace(other.config.algorithm, beta=0.2))
-    with pytest.raises(RollinError, match=r"beta 0.4 there, 0.2 asked for"):
+    with pytest.raises(RollinError, match=r"beta 0.4 there, 0.2 requested"):
         run(RunSpec(other.task, changed), tmp_path / "a")
 
 

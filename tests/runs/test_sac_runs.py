@@ -224,7 +224,7 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
     assert main([*arguments[:3], "501", *arguments[4:], "--out", str(tmp_path / "a")]) == 2
     err = capsys.readouterr().err
     assert "holds another run" in err
-    assert "steps 500 there, 501 asked for" in err
+    assert "steps 500 there, 501 requested" in err
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
         (["Hopper-v3"], "Hopper-v3"),  # in other words if gymnasium-robotics is there
         (["tests.toys:Raises-v0"], "cannot be made: AttributeError: no such thing"),
         (["Pendulum-v1", "--steps", "10000"], "--steps must be more than --warmup (10000)"),
-        (["Pendulum-v1", "--hidden", "3000000", "3000000"], "need more memory than there is"),
+        (["Pendulum-v1", "--hidden", "3000000", "3000000"], "need more memory than is available"),
         (["Pendulum-v1", "--steps", "1000000000000000000"], "which is not there"),
         (["Pendulum-v1", "--warmup", "10"], "warmup must be at least one batch (256), got 10"),
         (["Pendulum-v1", "--gamma", "2"], "gamma must lie in [0, 1], got 2.0"),

@@ -26,7 +26,7 @@ from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record, spec_from
 from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.engines.tabular_run import make_learner
+from rollin.runs.engines.tabular_run import tabular_learner
 from rollin.runs.execute import run
 from rollin.runs.files import read_json, write_atomically, write_json
 from rollin.runs.mdps import load_mdp, mdp_of
@@ -115,7 +115,7 @@ def test_a_result_tells_what_the_last_policy_gathers(tmp_path) -> None:
 
 
 def test_a_result_without_them_is_still_read(tmp_path) -> None:
-    """Versions before these figures wrote fewer."""
+    """Versions before these quantities wrote fewer."""
     run(spec(steps=40), tmp_path / "a")
     result = read_json(tmp_path / "a" / "result.json")
     for name in ("final_return_undiscounted", "collects", "collects_discounted", "sha256"):
@@ -305,7 +305,7 @@ def test_metrics_are_cut_back_to_what_a_checkpoint_counted(tmp_path_factory, kep
 def test_another_run_in_the_directory_is_refused_and_kept(tmp_path) -> None:
     run(spec(steps=20), tmp_path / "a")
     before = (tmp_path / "a" / "config.json").read_bytes()
-    with pytest.raises(RollinError, match=r"holds another run \(steps 20 there, 40 asked for\)"):
+    with pytest.raises(RollinError, match=r"holds another run \(steps 20 there, 40 requested\)"):
         run(spec(steps=40), tmp_path / "a")
     assert (tmp_path / "a" / "config.json").read_bytes() == before
     (tmp_path / "b").mkdir()
@@ -360,7 +360,7 @@ def test_expected_roll_in_steps_count_every_level_and_only_sampled_trajectories(
 def tracked(own: RunSpec[TabularConfig]) -> list[float]:
     """ln of the smallest probability on each context, from every θ of the algorithm itself."""
     mdp, config = mdp_of(own), own.config
-    learner = make_learner(mdp, config)
+    learner = tabular_learner(mdp, config)
     found = [float(soft.log_softmax(learner.theta).min())]
     rule, recursive = SuccessRate(config.threshold), config.mu == "recursive"
     for step in islice(rollin(mdp, learner, config.beta, rule, recursive=recursive), config.steps):

@@ -368,7 +368,7 @@ def test_a_closed_team_is_refused_and_not_waited_for():
 
 
 def test_networks_beyond_memory_are_refused():
-    with pytest.raises(RollinError, match="need more memory than there is"):
+    with pytest.raises(RollinError, match="need more memory than is available"):
         make("cpu", 3, 1, (8,), 10**15)
 
 

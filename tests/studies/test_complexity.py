@@ -1,14 +1,8 @@
 """Complexity gains: families, compiled walks, fits with cut-off runs, a study that resumes."""
 
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
-from concurrent.futures import wait
+import shutil
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,17 +12,29 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rollin
-from rollin.analysis.gains import FIT_COLUMNS, CurveName, curves_of, fit_rows
-from rollin.analysis.growth import Costs, costs_by_size, fit_growth
+from rollin.analysis.gains import CurveName, curves_of, fit_rows, fits_csv
+from rollin.analysis.growth import SizeCosts, costs_by_size, fit_growth
 from rollin.cli import main
+from rollin.cli.complexity import ordered_curves
 from rollin.errors import RollinError
-from rollin.paper import complexity_gains as study
-from rollin.runs.directory import LOCK, RunBusyError, RunDirectory
-from rollin.runs.files import make_directory, read_json
-from rollin.runs.systems import take_lock
-from rollin.sweeps import pool
-from rollin.sweeps.pool import run_in_pool
-from rollin.sweeps.row_store import RowStore, read_rows, rows_text
+from rollin.paper import complexity_gains
+from rollin.runs import driver
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import read_record
+from rollin.runs.engines.until_solved_options import UntilSolvedConfig
+from rollin.runs.execute import run
+from rollin.runs.files import read_json
+from rollin.runs.records import (
+    Costs,
+    Curve,
+    Reading,
+    Record,
+    condition_text,
+    read_records,
+    write_records,
+)
+from rollin.runs.spec import RunSpec
+from rollin.sweeps.sweep import read_sweep
 from rollin.tabular import soft
 from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
@@ -36,16 +42,16 @@ from rollin.tabular.learner import TabularLearner
 from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
 from rollin.tabular.start import Start, roll_in
 from rollin.tabular.until_solved import (
+    Ascent,
+    ExactAscent,
     Goal,
+    LearnerAscent,
     mismatch_of,
-    walk_exactly,
-    walk_sampled,
-    walk_with,
+    sampled_ascent,
 )
 from studies import complexity_page
-from tests.killing import needs_signals
+from tests.killing import same_run, stop_at
 
-ROOT = Path(__file__).parents[2]
 ALPHA = 1e-4
 METHODS: tuple[dict[str, Any], ...] = (
     {"scratch": True},
@@ -156,6 +162,11 @@ def test_bad_families_are_refused(make, message: str) -> None:
 # ------------------------------------------------------------------ walks
 
 
+def entered(walk: Ascent) -> list[tuple[int, int]]:
+    """Contexts, and the gradient steps after which they were entered."""
+    return [(advance.k, advance.step) for advance in walk.progress.advances]
+
+
 @pytest.mark.parametrize("name", MDPS)
 def test_the_compiled_walk_takes_the_steps_of_the_learners(name: str) -> None:
     """Exact and natural gradient under Algorithm 1, by rollin's own learners."""
@@ -165,11 +176,11 @@ def test_the_compiled_walk_takes_the_steps_of_the_learners(name: str) -> None:
         for natural in (False, True):
             rate = (1 if natural else 8) * (1 - mdp.gamma)
             make = rollin.NaturalPG if natural else rollin.ExactPG
-            slow = walk_with(mdp, make(mdp, ALPHA, learning_rate=rate), 400, goal=goal, **how)
-            fast = walk_exactly(mdp, ALPHA, rate, 400, goal=goal, natural=natural, **how)
-            assert (fast.solved, fast.reached, fast.gradient_steps) == (
-                slow.solved, slow.reached, slow.gradient_steps,
-            )  # fmt: skip
+            learner = make(mdp, ALPHA, learning_rate=rate)
+            slow = LearnerAscent(mdp, learner, goal=goal, **how).until(400)
+            fast = ExactAscent(mdp, ALPHA, rate, goal=goal, natural=natural, **how).until(400)
+            assert (fast.solved, fast.gradient_steps) == (slow.solved, slow.gradient_steps)
+            assert entered(fast) == entered(slow)
 
 
 def test_success_and_visitation_are_those_of_the_exact_tools() -> None:
@@ -191,11 +202,12 @@ def test_success_and_visitation_are_those_of_the_exact_tools() -> None:
 def test_sampled_walks_take_the_steps_of_the_learner(how) -> None:
     mdp = combination_lock(6)
     goal = Goal.of(mdp)
-    ours = walk_sampled(mdp, ALPHA, 1.0, 300, goal=goal, batch=20, seed=7, **how)
+    ours = sampled_ascent(mdp, ALPHA, 1.0, goal=goal, batch=20, seed=7, **how).until(300)
     plain = RandomHorizonSPG(mdp, ALPHA, constant_schedule(20, 1.0), 7)
-    slow = walk_with(mdp, plain, 300, goal=goal, sampled=True, **how)
-    for name in ("solved", "reached", "gradient_steps", "env_steps", "rollin_steps"):
+    slow = LearnerAscent(mdp, plain, goal=goal, sampled=True, **how).until(300)
+    for name in ("solved", "gradient_steps", "env_steps", "rollin_steps"):
         assert getattr(ours, name) == getattr(slow, name)
+    assert entered(ours) == entered(slow)
     assert ours.solved
 
 
@@ -203,8 +215,9 @@ def test_roll_in_steps_are_counted_among_the_samples() -> None:
     """From the second context on, β of the batch walk Geom(1-γ) steps: γ/(1-γ) in the mean."""
     mdp = combination_lock(6)
     goal = Goal.of(mdp)
-    without = walk_sampled(mdp, ALPHA, 1.0, 500, goal=goal, batch=20, seed=3, beta=0.0)
-    with_them = walk_sampled(mdp, ALPHA, 1.0, 500, goal=goal, batch=20, seed=3, beta=0.9)
+    how: dict[str, Any] = {"goal": goal, "batch": 20, "seed": 3}
+    without = sampled_ascent(mdp, ALPHA, 1.0, beta=0.0, **how).until(500)
+    with_them = sampled_ascent(mdp, ALPHA, 1.0, beta=0.9, **how).until(500)
     assert without.rollin_steps == 0
     # a sample takes γ/(1-γ) steps of SamSA, √γ/(1-√γ) of EstEntQ, and one
     gamma, root = mdp.gamma, math.sqrt(mdp.gamma)
@@ -219,19 +232,19 @@ def test_roll_in_steps_are_counted_among_the_samples() -> None:
 
 def test_a_walk_stops_at_its_cap_unsolved() -> None:
     mdp = combination_lock(8)
-    walk = walk_exactly(mdp, ALPHA, 1.0, 20, goal=Goal.of(mdp))
-    assert (walk.solved, walk.gradient_steps, walk.start) == (False, 20, None)
-    assert walk.reached < 7
-    exactly = walk_exactly(mdp, ALPHA, 1.0, 183, goal=Goal.of(mdp))
+    walk = ExactAscent(mdp, ALPHA, 1.0, goal=Goal.of(mdp)).until(20)
+    assert (walk.solved, walk.gradient_steps) == (False, 20)
+    assert walk.progress.k < 7
+    walk.until(182)  # it goes on
+    assert (walk.solved, walk.gradient_steps) == (False, 182)
+    exactly = ExactAscent(mdp, ALPHA, 1.0, goal=Goal.of(mdp)).until(10**6)
     assert (exactly.solved, exactly.gradient_steps) == (True, 183)
-    short = walk_exactly(mdp, ALPHA, 1.0, 182, goal=Goal.of(mdp))
-    assert (short.solved, short.gradient_steps) == (False, 182)
 
 
 def test_the_predictor_from_scratch_is_the_ratio_of_visits() -> None:
     """One context, uniform policy: R = ‖d_ρ^{π*} / d_ρ^{uniform}‖_∞, by other code."""
     for mdp in MDPS.values():
-        walk = walk_exactly(mdp, 1e-3, 1e-3, 1, goal=Goal.of(mdp), scratch=True, predict=True)
+        walk = ExactAscent(mdp, 1e-3, 1e-3, goal=Goal.of(mdp), scratch=True, predict=True)
         log_pi = soft.soft_value_iteration(mdp.task(mdp.K), 1e-3).log_pi
         uniform = np.full_like(log_pi, -math.log(mdp.n_actions))
         wanted = soft.visitation(mdp, log_pi, mdp.rho)
@@ -254,13 +267,13 @@ def test_what_cannot_be_walked_is_refused() -> None:
     stochastic = mdp.replace(transitions=np.full((3, 4, 3), 1 / 3))
     learner: TabularLearner = rollin.ExactPG(stochastic, ALPHA)
     with pytest.raises(RollinError, match="takes deterministic MDPs"):
-        walk_exactly(stochastic, ALPHA, 1.0, 5, goal=goal)
+        ExactAscent(stochastic, ALPHA, 1.0, goal=goal)
     with pytest.raises(RollinError, match="take deterministic MDPs"):
-        walk_with(stochastic, learner, 5, goal=goal)
+        LearnerAscent(stochastic, learner, goal=goal)
     with pytest.raises(RollinError, match="cap must be at least 1, got 0"):
-        walk_exactly(mdp, ALPHA, 1.0, 0, goal=goal)
+        ExactAscent(mdp, ALPHA, 1.0, goal=goal).until(0)
     with pytest.raises(RollinError, match=r"beta must lie in \[0, 1\)"):
-        walk_exactly(mdp, ALPHA, 1.0, 5, goal=goal, beta=1.0)
+        ExactAscent(mdp, ALPHA, 1.0, goal=goal, beta=1.0)
 
 
 # ------------------------------------------------------------------ fits
@@ -269,7 +282,7 @@ def test_what_cannot_be_walked_is_refused() -> None:
 @given(power=st.floats(0.2, 4), factor=st.floats(0.1, 100))
 @settings(max_examples=30, deadline=None)
 def test_a_power_law_is_found(power: float, factor: float) -> None:
-    costs = [Costs(n, (factor * n**power,)) for n in (4, 8, 16, 32, 64)]
+    costs = [SizeCosts(n, (factor * n**power,)) for n in (4, 8, 16, 32, 64)]
     growth = fit_growth(costs, at_least=8)
     assert growth is not None
     assert growth.better == "power"
@@ -282,7 +295,9 @@ def test_a_power_law_is_found(power: float, factor: float) -> None:
 
 def test_an_exponential_law_is_found_with_its_interval() -> None:
     rng = np.random.default_rng(0)
-    costs = [Costs(n, tuple(3 * 1.9**n * np.exp(rng.normal(0, 0.3, 10)))) for n in range(4, 20, 2)]
+    costs = [
+        SizeCosts(n, tuple(3 * 1.9**n * np.exp(rng.normal(0, 0.3, 10)))) for n in range(4, 20, 2)
+    ]
     growth = fit_growth(costs)
     assert growth is not None
     assert growth.better == "exponential"
@@ -298,7 +313,7 @@ def test_the_interval_of_seeds_covers_the_truth_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(60):
         costs = [
-            Costs(n, tuple(n**2 * np.exp(rng.normal(0, 0.5, 10)))) for n in (8, 16, 32, 64, 128)
+            SizeCosts(n, tuple(n**2 * np.exp(rng.normal(0, 0.5, 10)))) for n in (8, 16, 32, 64, 128)
         ]
         growth = fit_growth(costs, resamples=400)
         assert growth is not None
@@ -323,17 +338,17 @@ def test_cut_off_runs_are_never_taken_for_solved_ones() -> None:
     assert growth.sizes == (8, 16, 32, 52)
     assert growth.left_out == (64, 80)
     assert growth.power.value == pytest.approx(2, abs=0.05)
-    naive = fit_growth([Costs(n, tuple(cost for cost, _ in runs[n])) for n in runs])
+    naive = fit_growth([SizeCosts(n, tuple(cost for cost, _ in runs[n])) for n in runs])
     assert naive is not None
     assert naive.power.value < 1.9  # what taking the cap for the cost would say
 
 
 def test_an_interval_is_open_above_where_the_median_may_be_cut_off() -> None:
     costs = [
-        Costs(n, tuple(float(n * (10 + i)) for i in range(10))) for n in (8, 16, 32)
+        SizeCosts(n, tuple(float(n * (10 + i)) for i in range(10))) for n in (8, 16, 32)
     ]  # fmt: skip
     half = tuple(640.0 + i for i in range(6)) + (math.inf,) * 4
-    growth = fit_growth([*costs, Costs(64, half)])
+    growth = fit_growth([*costs, SizeCosts(64, half)])
     assert growth is not None
     assert growth.sizes == (8, 16, 32, 64)
     assert math.isfinite(growth.power.value)
@@ -347,7 +362,7 @@ def test_an_interval_is_open_below_where_a_small_size_may_be_cut_off() -> None:
 
     def fit(*cut: int) -> Any:
         kept = {n: v[:6] + (math.inf,) * 4 if n in cut else v for n, v in values.items()}
-        return fit_growth([Costs(n, v) for n, v in kept.items()])
+        return fit_growth([SizeCosts(n, v) for n, v in kept.items()])
 
     assert (fit(8).power.low, math.isfinite(fit(8).power.high)) == (-math.inf, True)
     assert fit(8).exponential.low == 0
@@ -357,7 +372,7 @@ def test_an_interval_is_open_below_where_a_small_size_may_be_cut_off() -> None:
 
 
 def test_a_mixed_law_is_taken_apart() -> None:
-    costs = [Costs(n, (2.0 * n**1.5 * 1.05**n,)) for n in (8, 12, 16, 24, 32, 48)]
+    costs = [SizeCosts(n, (2.0 * n**1.5 * 1.05**n,)) for n in (8, 12, 16, 24, 32, 48)]
     growth = fit_growth(costs)
     assert growth is not None
     assert growth.mixed is not None
@@ -372,7 +387,9 @@ def test_the_interval_of_a_line_is_students() -> None:
     """Against scipy's regression, on points that are off a line."""
     sizes = np.array([8, 16, 32, 64, 128])
     values = sizes**1.5 * np.array([1.1, 0.9, 1.2, 0.8, 1.0])
-    growth = fit_growth([Costs(int(n), (float(v),)) for n, v in zip(sizes, values, strict=True)])
+    growth = fit_growth(
+        [SizeCosts(int(n), (float(v),)) for n, v in zip(sizes, values, strict=True)]
+    )
     assert growth is not None
     line: Any = stats.linregress(np.log(sizes), np.log(values))
     wide = stats.t.ppf(0.975, 3) * line.stderr
@@ -381,22 +398,30 @@ def test_the_interval_of_a_line_is_students() -> None:
 
 
 def test_too_few_sizes_have_no_law_and_costs_must_be_positive() -> None:
-    assert fit_growth([Costs(8, (3.0,)), Costs(16, (4.0,))]) is None
-    assert fit_growth([Costs(n, (math.inf,)) for n in (8, 16, 32)]) is None
+    assert fit_growth([SizeCosts(8, (3.0,)), SizeCosts(16, (4.0,))]) is None
+    assert fit_growth([SizeCosts(n, (math.inf,)) for n in (8, 16, 32)]) is None
     with pytest.raises(RollinError, match=r"greater than 0 at every size, got \(0.0,\) at n = 8"):
-        fit_growth([Costs(8, (0.0,))])
+        fit_growth([SizeCosts(8, (0.0,))])
+
+
+def made_record(n: int, seed: int, *, solved: bool) -> Record:
+    """A sampled run on n states."""
+    steps = n * seed
+    told = ("lock", "sampled", "rollin", "0.9", "rho", str(n))
+    return Record(
+        task="combination-lock", engine="until-solved", seed=seed, steps=1000, step=steps,
+        finished=True, costs=Costs(1.0, n * n * seed, 0, steps),
+        curve=Curve(np.array([float(steps)]), {"states": np.array([float(n)])}), spec_hash="",
+        key="", k=n - 1, K=n - 1, completed=steps if solved else None,
+        labels=dict(zip(complexity_gains.KEYS, told, strict=True)),
+    )  # fmt: skip
 
 
 def test_curves_and_their_rows() -> None:
-    rows = [
-        {
-            "setting": "lock", "gradient": "sampled", "method": "rollin", "beta": "0.9",
-            "mu": "rho", "states": str(n), "cap": "1000", "solved": "1" if n < 64 else "0",
-            "gradient_steps": str(n * seed), "env_steps": str(n * n * seed),
-        }
-        for n in (8, 16, 24, 32, 64) for seed in (1, 2, 3)
-    ]  # fmt: skip
-    steps, samples = curves_of(rows)
+    records = [
+        made_record(n, seed, solved=n < 64) for n in (8, 16, 24, 32, 64) for seed in (1, 2, 3)
+    ]
+    steps, samples = curves_of(records)
     assert steps.name == CurveName("lock", "sampled", "rollin", "0.9", "rho")
     assert (steps.quantity, samples.quantity) == ("gradient_steps", "env_steps")
     assert steps.spent == {64: 64.0}
@@ -409,103 +434,151 @@ def test_curves_and_their_rows() -> None:
 
 # ------------------------------------------------------------------ the study
 
+STUDY = complexity_gains.study()
 
-def test_every_run_of_the_study_is_told_apart_and_seeds_are_those_reported() -> None:
-    cases = study.cases()
-    assert len(set(cases)) == len(cases)
-    random = [case for case in cases if case.gradient == "sampled" or case.family == "random"]
-    assert {case.seed for case in random} == set(range(100, 110))
-    assert {case.seed for case in cases if case not in set(random)} == {-1}
-    for case in cases:
-        assert case.gamma == case.mdp().gamma
-    lock = {c for c in cases if c.setting == "lock" and c.gradient == "exact"}
-    assert {c.eta for c in lock if c.n == 16} == {0.5}  # 8 (1-γ)
-    assert {c.n for c in lock if c.method == "scratch"} == set(range(4, 25, 2))
-    assert max(c.n for c in lock if c.method != "scratch") == 128
+
+def test_the_conditions_and_their_seeds_are_those_reported() -> None:
+    assert len({condition.key() for condition in STUDY.conditions}) == len(STUDY.conditions)
+    assert sum(len(condition.seeds(10)) for condition in STUDY.conditions) == 1858
+    for condition in STUDY.conditions:
+        random = condition.labels["gradient"] == "sampled" or condition.task == "random-mdp"
+        assert condition.seeds(10) == (range(100, 110) if random else range(1))
+        for name in ("gradient", "mu"):
+            assert getattr(condition.config, name) == condition.labels[name]
+        assert condition.config.scratch == (condition.labels["method"] == "scratch")
+        assert (condition.config.n, condition.config.beta) == (
+            int(condition.labels["n"]), float(condition.labels["beta"]),
+        )  # fmt: skip
+    told = [c.labels for c in STUDY.conditions]
+    lock = [t for t in told if (t["setting"], t["gradient"]) == ("lock", "exact")]
+    assert {int(t["n"]) for t in lock if t["method"] == "scratch"} == set(range(4, 25, 2))
+    assert max(int(t["n"]) for t in lock if t["method"] != "scratch") == 128
 
 
 def test_a_shortened_study_keeps_small_sizes_and_shortens_caps() -> None:
-    assert study.kept_sizes((4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), 0.1) == (
-        4, 6, 8, 12, 16, 24, 32,
-    )  # fmt: skip
-    assert study.kept_sizes((4, 6, 8, 10, 12), 0.001) == (4, 6, 8, 10)
-    assert study.kept_sizes((4, 6, 8, 10, 12), 1.0) == (4, 6, 8, 10, 12)
-    full, short = study.cases(1), study.cases(1, 0.1)
-    assert {case.cap for case in short} == {case.cap // 10 for case in full}
-    assert study.digest(1.0) != study.digest(0.1)
+    kept_sizes = complexity_gains.kept_sizes
+    assert kept_sizes((4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), 0.1) == (4, 6, 8, 12, 16, 24, 32)
+    assert kept_sizes((4, 6, 8, 10, 12), 0.001) == (4, 6, 8, 10)
+    assert kept_sizes((4, 6, 8, 10, 12), 1.0) == (4, 6, 8, 10, 12)
+    short = complexity_gains.study(0.1)
+    assert {c.name for c in short.conditions} < {c.name for c in STUDY.conditions}
+    condition = short.conditions[0]
+    assert condition.spec(0, 0.1).config.steps == condition.steps // 10
 
 
-def lock_case(**changes) -> study.Case:
-    (case,) = [
-        c for c in study.cases()
-        if (c.setting, c.n, c.gradient, c.method) == ("lock", 8, "exact", "curriculum")
-    ]  # fmt: skip
-    return study.Case(**{**vars(case), **changes})
+def spec_of_lock(**changes: Any) -> RunSpec[UntilSolvedConfig]:
+    return RunSpec("combination-lock", UntilSolvedConfig(**changes))
 
 
-def test_a_row_says_what_was_run_and_what_came_out() -> None:
-    row = study.measure(lock_case())
-    assert tuple(row) == study.COLUMNS
-    assert (row["solved"], row["gradient_steps"], row["states"], row["horizon"]) == (1, 183, 8, 16)
-    assert row["ln_mismatch_rho"] == row["ln_mismatch_mu"] == "inf"
-    assert 50 < float(row["predictor"]) < 60
-    sampled = study.measure(lock_case(gradient="sampled", batch=20, seed=5, cap=40))
-    assert (sampled["solved"], sampled["gradient_steps"]) == (0, 40)
-    assert sampled["env_steps"] > 40 * 20
-    assert sampled["predictor"] == ""
+def test_a_record_says_what_was_run_and_what_came_out(tmp_path) -> None:
+    run(spec_of_lock(n=8, beta=0.5), tmp_path / "exact")
+    record = read_record(RunDirectory(tmp_path / "exact"))
+    assert (record.completed, record.step, record.k, record.K) == (164, 164, 7, 7)
+    told = {name: column[-1] for name, column in record.curve.quantities.items()}
+    assert (told["solved"], told["steps_to_solve"], told["states"]) == (1, 164, 8)
+    assert (told["gamma"], told["learning_rate"]) == (0.875, 1.0)
+    assert told["ln_mismatch_rho"] == math.inf
+    assert 0 < told["ln_mismatch_mu"] < math.inf
+    assert 30 < told["predictor"] < 60
+    assert [switch.k for switch in record.switches] == list(range(8))
+    for name, data in write_records([record]).items():  # ∞ survives the CSV
+        (tmp_path / name).write_bytes(data)
+    (again,) = read_records(tmp_path)
+    for name, value in told.items():
+        came = again.curve.quantities.get(name, [math.nan])[-1]
+        assert came == pytest.approx(value, nan_ok=True)
+    sampled = spec_of_lock(n=8, gradient="sampled", seed=5, steps=40)
+    run(sampled, tmp_path / "sampled")
+    record = read_record(RunDirectory(tmp_path / "sampled"))
+    assert (record.completed, record.step, record.finished) == (None, 40, True)
+    assert record.costs.env_steps is not None
+    assert record.costs.env_steps > 40 * 20
+    assert record.value(Reading("samples_to_solve")) is None
+    assert record.value(Reading("predictor")) is None
 
 
-def tiny(monkeypatch) -> None:
-    """A study of a few runs that take milliseconds."""
-    few = tuple(
-        case
-        for case in study.cases(2)
-        if case.setting == "lock" and case.n in (4, 6, 8, 10, 12) and case.method != "scratch"
-    )
-    monkeypatch.setattr(study, "cases", lambda seeds=2, scale=1.0: list(few))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beta": 0.5, "mu": "recursive", "n": 10},
+        {"scratch": True, "n": 8},
+        {"gradient": "natural", "n": 12},
+        {"gradient": "sampled", "beta": 0.5, "n": 6, "seed": 3},
+        {"gradient": "sampled", "beta": 0.9, "mu": "recursive", "n": 6, "seed": 3},
+        {"gradient": "sampled", "scratch": True, "n": 6, "seed": 3},
+    ],
+    ids=str,
+)
+def test_a_run_until_solved_goes_on_bit_for_bit(options, tmp_path, monkeypatch) -> None:
+    spec = spec_of_lock(log_every=7, **options)
+    run(spec, tmp_path / "whole")
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
+    end = read_json(tmp_path / "whole" / "result.json")["gradient_steps"]
+    for step in (end // 3, 2 * end // 3):
+        stop_at(spec, tmp_path / "parts", step)
+        assert read_record(RunDirectory(tmp_path / "parts")).step >= step
+    assert run(spec, tmp_path / "parts")
+    same_run(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_the_study_from_the_command_line(tmp_path, monkeypatch, capsys) -> None:
-    tiny(monkeypatch)
+def test_what_belongs_to_the_lock_is_refused_elsewhere(tmp_path, capsys) -> None:
+    out = str(tmp_path / "x")
+    assert main(["train", "corridor", "--uniform-rho", "--out", out]) == 2
+    assert "--uniform-rho belongs to combination-lock." in capsys.readouterr().err
+    assert main(["train", "random-mdp", "--n", "3", "--out", out]) == 2
+    assert "number of states n must be at least 4, got 3" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+    assert main(["train", "random-mdp", "--n", "8", "--seed", "4", "--out", out]) == 0
+    assert "solved after" in capsys.readouterr().out
+
+
+SOME = ["--cells", "setting=lock,method=curriculum,method=rollin,mu=rho,n=4,n=6,n=8,n=12,n=16"]
+
+
+@pytest.mark.usefixtures("jobs_here")
+def test_the_study_from_the_command_line(tmp_path, capsys) -> None:
     out = tmp_path / "study"
-    command = ["reproduce", "complexity", "--out", str(out), "--jobs", "1"]
+    command = ["reproduce", "complexity", *SOME, "--seeds", "2", "--out", str(out)]
     assert main(command) == 0
-    said = capsys.readouterr().out
-    assert "runs, 0 of them done" in said
-    assert "Combination lock" in said
+    assert "Combination lock" in capsys.readouterr().out
     for name in ("complexity.png", "complexity.svg", "complexity-families.png", "complexity.csv"):
         assert (out / name).stat().st_size > 0
-    rows = read_rows(out / "runs.csv", study.COLUMNS)
-    assert len(rows) == len(study.cases())
-    assert read_json(out / "study.json")["command"].startswith("rollin reproduce complexity")
-    # the same command goes on where it stopped: rows that were lost come back as they were
-    kept = [{**row, "seconds": "0"} for row in rows]
-    (out / "runs.csv").write_text(rows_text(study.COLUMNS, rows[::3]))
+    records = read_records(out)
+    assert len(records) == 15 + 6 + 2 * 15  # exact, natural (fewer sizes), sampled
+    assert {r.seed for r in records if r.labels["gradient"] == "sampled"} == {100, 101}
+    # they are the committed ones
+    committed = {(r.task, *r.labels.values(), r.seed): r for r in complexity_page.runs()}
+    for record in records:
+        other = committed[record.task, *record.labels.values(), record.seed]
+        assert (record.spec_hash, record.key) == (other.spec_hash, other.key)
+        assert (record.step, record.completed, record.costs[1:]) == (
+            other.step, other.completed, other.costs[1:],
+        )  # fmt: skip
+        for name, column in other.curve.quantities.items():
+            assert record.curve.quantities[name][-1] == pytest.approx(column[-1], rel=1e-5)
+    # the same command goes on where it stopped
+    gone = next(out.glob("setting=lock*sampled*n=8")) / "seed=101"
+    shutil.rmtree(gone)
+    before = (out / "runs.csv").read_text()
     assert main(command) == 0
-    assert f"{len(rows[::3])} of them done" in capsys.readouterr().out
-    again = read_rows(out / "runs.csv", study.COLUMNS)
-    assert [{**row, "seconds": "0"} for row in again] == kept
-    assert again[0]["seconds"] == rows[0]["seconds"]
-    # other settings, and directories of others, are refused
+    assert len(read_records(out)) == len(before.splitlines()) - 1
+    # other lengths, and directories of others, are refused
     assert main([*command, "--scale", "0.5"]) == 2
-    assert "holds another study (scale 1.0 there, 0.5 asked for)" in capsys.readouterr().err
-    (out / "runs.csv").write_text("family,n\nlock,4\n")
-    assert main(command) == 2
-    assert "has other columns than this version" in capsys.readouterr().err
+    assert "holds runs at 1 of their full length" in capsys.readouterr().err
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("mine")
     assert main(["reproduce", "complexity", "--out", str(other)]) == 2
-    assert "exists and holds no study" in capsys.readouterr().err
+    assert "exists and is not a sweep" in capsys.readouterr().err
     assert [path.name for path in other.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--cells", "n=4"], "--cells means nothing to complexity: it takes --seeds, --scale"),
-        (["--backend", "ray"], "--backend means nothing to complexity"),
-        (["--steps", "10"], "--steps means nothing to complexity"),
+        (["--cells", "m=4"], "there is no label 'm' here"),
+        (["--learner", "jax"], "--learner does not apply to complexity"),
+        (["--steps", "10"], "--steps does not apply to complexity: it takes --cells, --seeds"),
         (["--scale", "0"], "--scale must be a finite number greater than 0"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],
@@ -520,169 +593,6 @@ def test_options_that_mean_nothing_are_refused(more, message: str, tmp_path, cap
 def test_a_misspelt_name_is_told_the_right_one(capsys) -> None:
     assert main(["reproduce", "complexty"]) == 2
     assert "Did you mean complexity?" in capsys.readouterr().err
-
-
-@needs_signals
-def test_a_killed_study_keeps_its_rows_and_goes_on(tmp_path) -> None:
-    out = tmp_path / "study"
-    command = [
-        sys.executable, "-m", "rollin", "reproduce", "complexity", "--scale", "0.0005",
-        "--seeds", "1", "--jobs", "1", "--out", str(out),
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not (out / "runs.csv").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    before = read_rows(out / "runs.csv", study.COLUMNS)
-    assert before
-    stopped = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    while len(read_rows(out / "runs.csv", study.COLUMNS)) == len(before):
-        assert stopped.poll() is None
-        time.sleep(0.02)
-    stopped.send_signal(signal.SIGINT)
-    text, _ = stopped.communicate(timeout=60)
-    assert stopped.returncode == 0
-    assert f"{len(before)} of them done" in text
-    assert "Go on with: rollin reproduce complexity --scale 0.0005" in text
-    after = read_rows(out / "runs.csv", study.COLUMNS)
-    assert len(after) > len(before)
-    assert all(row in after for row in before)
-
-
-@needs_signals
-def test_the_pool_gives_every_result_and_stops_when_asked() -> None:
-    assert dict(run_in_pool(math.factorial, range(9), 2)) == {
-        n: math.factorial(n) for n in range(9)
-    }
-    seen: list[int] = []
-    for number, _ in run_in_pool(math.factorial, range(999), 1, lambda: len(seen) > 3):
-        seen.append(number)
-    assert 3 < len(seen) < 20
-    with pytest.raises(RollinError, match="A worker process died"):
-        list(run_in_pool(signal.raise_signal, [signal.SIGKILL], 1))
-
-
-def touch_or_die(task: tuple[str, bool]) -> str:
-    """One task writes a file and ends; the other dies once it sees the file."""
-    path, dies = task
-    while dies and not Path(path).exists():
-        time.sleep(0.01)
-    if dies:
-        time.sleep(3)  # for the other's result to arrive
-        signal.raise_signal(signal.SIGKILL)
-    Path(path).touch()
-    return path
-
-
-@needs_signals
-def test_the_pool_loses_no_result_that_was_there(tmp_path, monkeypatch) -> None:
-    """Whether it stops or loses a worker: what was done by then is given."""
-    slow = lambda futures, *_: wait(futures, 60)  # noqa: E731  # the consumer is slow
-    monkeypatch.setattr(pool, "wait", slow)
-    path = str(tmp_path / "there")
-    found: list[Any] = []
-    with pytest.raises(RollinError, match="A worker process died"):
-        found.extend(run_in_pool(touch_or_die, [(path, True), (path, False)], 2))
-    assert found == [((path, False), path)]
-    seen: list[int] = []
-    asked = iter([False, True])
-    monkeypatch.setattr(pool, "wait", lambda *_: time.sleep(0))  # it looks before any is done
-
-    def stop() -> bool:
-        if (now := next(asked)) is True:
-            deadline = time.monotonic() + 60
-            while not all(map(os.path.exists, paths)) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            time.sleep(3)  # for the results to arrive
-        return now
-
-    paths = [str(tmp_path / name) for name in ("a", "b")]
-    for (name, _), _ in run_in_pool(touch_or_die, [(p, False) for p in paths], 1, stop):
-        seen.append(paths.index(name))
-    assert sorted(seen) == [0, 1]
-
-
-def climb_for_ever(path: str) -> None:
-    """Hold a lock on a file, which ends with the process, and climb in compiled code."""
-    mdp = combination_lock(40, gamma=0.9)
-    goal = Goal(np.eye(40)[0], 2, threshold=2.0)  # is never passed
-    walk_exactly(mdp, ALPHA, 1e-3, 1, goal=goal)  # compiled
-    with Path(path).open("w") as file:
-        assert take_lock(file.fileno())
-        file.write(str(os.getpid()))
-        file.flush()
-        walk_exactly(mdp, ALPHA, 1e-3, 10**15, goal=goal)
-
-
-@needs_signals
-def test_a_worker_in_a_long_climb_leaves_with_a_killed_parent(tmp_path) -> None:
-    held = tmp_path / "held"
-    program = (
-        "import sys; from tests.studies import test_complexity as t;"
-        "list(t.run_in_pool(t.climb_for_ever, [sys.argv[1]], 1))"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", program, str(held)], cwd=ROOT)
-    deadline = time.monotonic() + 120
-    while not (held.exists() and held.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.2)  # into the compiled loop
-    parent.kill()
-    parent.wait()
-    worker = int(held.read_text())
-    with held.open() as file:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if take_lock(file.fileno()):
-                return
-            time.sleep(0.05)
-    os.kill(worker, signal.SIGKILL)
-    pytest.fail("the worker goes on without its parent")
-
-
-def test_a_store_refuses_rows_that_are_cut_off(tmp_path) -> None:
-    store = RowStore(tmp_path / "s", ("a", "b"), ("a",))
-    rows = tmp_path / "s" / "runs.csv"
-    with store.open("mine", {"scale": 1.0}, "command"):
-        store.add({"a": 10, "b": "x"})
-        store.add({"a": 9, "b": "y"})
-        assert rows.read_text() == "a,b\n10,x\n9,y\n"
-        store.save()
-    assert rows.read_text() == "a,b\n9,y\n10,x\n"
-    with rows.open("a") as file:
-        file.write("11,")  # a kill in the middle of a row
-    again = RowStore(tmp_path / "s", ("a", "b"), ("a",))
-    with again.open("mine", {"scale": 1.0}, "command"):
-        assert again.done == {("9",), ("10",)}
-        again.add({"a": 11, "b": "z"})
-    assert rows.read_text() == "a,b\n9,y\n10,x\n11,z\n"
-    (tmp_path / "s" / "runs.csv").write_text("a,b\n9\n")
-    with (
-        pytest.raises(RollinError, match="too few or too many entries"),
-        store.open("mine", {"scale": 1.0}, "command"),
-    ):
-        pass
-    with (
-        pytest.raises(RollinError, match=r"another study \(study mine there, other asked for\)"),
-        RowStore(tmp_path / "s", ("a", "b"), ("a",)).open("other", {"scale": 1.0}, ""),
-    ):
-        pass
-
-
-def test_a_store_is_described_by_the_process_that_holds_it(tmp_path) -> None:
-    """A second process is refused before it reads or writes study.json, whatever it wants."""
-    out = tmp_path / "s"
-    make_directory(out)
-    with RunDirectory(out).lock():  # another has just begun, and has described nothing yet
-        with (
-            pytest.raises(RunBusyError),
-            RowStore(out, ("a",), ("a",)).open("mine", {"scale": 0.5}, ""),
-        ):
-            pass
-        assert [path.name for path in out.iterdir()] == [LOCK]
-    with RowStore(out, ("a",), ("a",)).open("mine", {"scale": 1.0}, ""):
-        assert read_json(out / "study.json")["scale"] == 1.0
 
 
 # ------------------------------------------------------------------ what the page says
@@ -708,36 +618,20 @@ def test_recursive_roll_in_lengthens_the_discount() -> None:
 
 
 def test_the_committed_runs_are_the_study() -> None:
-    wanted = {tuple(str(getattr(case, name)) for name in study.KEY) for case in study.cases()}
-    found = [tuple(row[name] for name in study.KEY) for row in complexity_page.rows()]
-    assert len(found) == len(set(found))
-    assert set(found) == wanted
-    about = read_json(complexity_page.RESULTS / "study.json")
-    assert (about["study"], about["scale"]) == ("complexity", 1.0)
-    assert about["settings"] == study.digest(1.0)
-    assert {row["version"] for row in complexity_page.rows()} == {about["version"]}
+    wanted = {
+        (c.name, seed): c.spec(seed).hash for c in STUDY.conditions for seed in c.seeds(STUDY.seeds)
+    }
+    runs = complexity_page.runs()
+    found = {(condition_text(run.labels), run.seed): run.spec_hash for run in runs}
+    assert len(runs) == len(found)
+    assert found == wanted
+    assert {(run.family, run.scale, run.finished) for run in runs} == {("complexity", 1.0, True)}
+    assert read_sweep(complexity_page.RESULTS / "sweep.json").family == "complexity"
 
 
 def test_the_committed_fits_follow_from_the_runs() -> None:
-    key = lambda row: [row[name] for name in (*CurveName._fields, "quantity")]  # noqa: E731
-    fits = sorted(fit_rows(complexity_page.curves()), key=key)
-    text = rows_text(FIT_COLUMNS, fits)
-    committed = sorted(complexity_page.committed_fits(), key=key)
-    assert rows_text(FIT_COLUMNS, committed) == text
-
-
-def test_a_committed_row_comes_out_again() -> None:
-    """Exact runs are deterministic, and so are sampled ones with their seed."""
-    rows = [
-        row for row in complexity_page.rows()
-        if row["setting"] == "lock" and row["n"] == "8" and row["seed"] in ("-1", "103")
-    ]  # fmt: skip
-    cases = {tuple(str(getattr(c, name)) for name in study.KEY): c for c in study.cases()}
-    assert len(rows) == 12
-    for row in rows:
-        again = study.measure(cases[tuple(row[name] for name in study.KEY)])
-        for name in ("solved", "reached", "gradient_steps", "env_steps", "rollin_steps"):
-            assert str(again[name]) == row[name]
+    fits = fits_csv(ordered_curves(complexity_page.runs()))
+    assert (complexity_page.RESULTS / "fits.csv").read_text() == fits
 
 
 def medians(
@@ -805,7 +699,9 @@ def test_what_the_page_says_of_samples_is_what_was_measured() -> None:
         most, _ = samples(setting, "sampled", "rollin", 0.9)
         assert most[max(most)] > none[max(none)]
     stuck = [
-        row for row in complexity_page.rows()
-        if row["setting"] == "lock" and row["gradient"] == "sampled" and row["solved"] == "0"
+        run for run in complexity_page.runs()
+        if (run.labels["setting"], run.labels["gradient"]) == ("lock", "sampled")
+        and run.completed is None
     ]  # fmt: skip
-    assert {int(row["reached"]) for row in stuck} <= {0, 1, 2, 3}
+    assert stuck
+    assert {run.k for run in stuck} <= {0, 1, 2, 3}

@@ -286,7 +286,7 @@ def test_readings_have_a_quantity_and_perhaps_a_step() -> None:
         ({"reward": ["easy"]}, {}, "point-umaze has no option reward."),
         ({"seed": [0, 1]}, {}, "seed is the study's own: give the number of seeds instead."),
         ({"beta": [0]}, {"seed": 1}, "seed is the study's own: give the number of seeds instead."),
-        ({"beta": [0]}, {"beta": 1}, "beta stands in the grid and in the options: leave one out."),
+        ({"beta": [0]}, {"beta": 1}, "beta is in both the grid and the options: leave one out."),
         ({"beta": []}, {}, "The grid's beta must be a list of values, got []."),
         ({"beta": "0.1"}, {}, "The grid's beta must be a list of values, got '0.1'."),
         ({"beta": 0.1}, {}, "The grid's beta must be a list of values, got 0.1."),
@@ -307,7 +307,7 @@ def test_a_grid_that_cannot_be_meant_is_one_sentence(grid, options, sentence) ->
 
 
 def test_a_label_that_the_grid_has_too_is_refused() -> None:
-    with pytest.raises(RollinError, match="beta stands in the grid and in the labels: leave one"):
+    with pytest.raises(RollinError, match="beta is in both the grid and the labels: leave one"):
         block(TASK, {"beta": [0]}, labels={"beta": "none"})
 
 
@@ -348,7 +348,7 @@ def test_conditions_that_are_called_alike_or_are_the_same_runs_are_refused() -> 
         ({"columns": ["x"]}, "The study mine has no label 'x'."),
         (
             {"conditions": block(TASK, {}, {}, {"size": "a,b"})},
-            "Labels of mine must be words without comma and =, got 'a,b'.",
+            "Labels of mine must be words without commas or =, got 'a,b'.",
         ),
     ],
 )
@@ -380,7 +380,7 @@ def test_a_reading_that_cannot_be_meant_is_told(text) -> None:
         (FILE.replace('"point-umaze"', "3"), "expected `str | null`, got `int`"),
         (FILE.replace("[0, 0.1]", "0.1"), "expected `array`, got `float`"),
         (FILE + 'seed = [1, 2]', "seed is the study's own"),
-        (FILE.replace("steps", "beta"), "beta stands in the grid and in the options"),
+        (FILE.replace("steps", "beta"), "beta is in both the grid and the options"),
         (FILE.replace('task = "point-umaze"', ""), 'a block needs a task: task = "point-umaze".'),
         ('task = "four-rooms"\nreadings = ["kappa@x"]', "A reading must be a quantity"),
         ('name = "a/b"\n' + 'task = "four-rooms"', "A study's name must be a plain word"),
@@ -415,7 +415,7 @@ def test_a_study_file_that_is_not_there_or_no_text_is_told(tmp_path) -> None:
         (["beta"], "--grid must be name=value,value, such as beta=0,0.1, got 'beta'."),
         (["beta="], "--grid must be name=value,value"),
         (["=1"], "--grid must be name=value,value"),
-        (["beta=0", "beta=1"], "--grid beta is given twice: put all values behind one."),
+        (["beta=0", "beta=1"], "--grid beta is given twice: give all values at once."),
     ],
 )
 def test_a_grid_as_text_that_cannot_be_meant_is_told(texts, sentence) -> None:

@@ -213,7 +213,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path) -> None:
     sweep(tmp_path / "s", []).plan("first")
     with pytest.raises(RollinError, match=r"another study \(demo\), not of velocity-summary"):
         sweep(tmp_path / "s", [], "velocity-summary").plan("second")
-    with pytest.raises(RollinError, match=r"at 1 of their full length, asked for is 0\.5"):
+    with pytest.raises(RollinError, match=r"at 1 of their full length, not 0\.5"):
         sweep(tmp_path / "s", [], scale=0.5).plan("second")
     assert read_json(tmp_path / "s" / "sweep.json")["commands"] == ["first"]
 

@@ -97,7 +97,7 @@ def collect(
             _take(found, run, steps, unfinished=unfinished)
     if not found.records:
         names = ", ".join(str(d) for d in directories)
-        reasons = f" Passed over {'; '.join(found.skipped[:2])}." if found.skipped else ""
+        reasons = f" Skipped {'; '.join(found.skipped[:2])}." if found.skipped else ""
         what = "run" if unfinished else "finished run"
         raise RollinError(
             f"No {what} below {names}: give a directory that rollin train, demo, sweep or "

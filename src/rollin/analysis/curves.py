@@ -115,7 +115,7 @@ def over_seeds(traces: Sequence[Trace]) -> tuple[Array, Array, Array]:
     begin = max(trace.steps[0] for trace in traces)
     end = min(trace.steps[-1] for trace in traces)
     steps = np.unique(np.concatenate([trace.steps for trace in traces]))
-    steps = thinned(steps[(steps >= begin) & (steps <= end)])
+    steps = few_enough(steps[(steps >= begin) & (steps <= end)])
     values = [held(trace, steps) for trace in traces]
     found = [summarise(column) for column in zip(*values, strict=True)]
     return steps, np.array([s.mean for s in found]), np.array([s.error for s in found])
@@ -126,7 +126,7 @@ def held(trace: Trace, steps: Array) -> Array:
     return trace.values[np.searchsorted(trace.steps, steps, "right") - 1]
 
 
-def thinned(steps: Array) -> Array:
+def few_enough(steps: Array) -> Array:
     """No more steps than a picture can show, the first and the last among them."""
     if len(steps) <= POINTS:
         return steps

@@ -1,17 +1,18 @@
-"""From rows of runs to curves of cost against size, and the laws fitted to them."""
+"""From records of runs to curves of cost against size, and the laws fitted to them."""
 
+import csv
+import io
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rollin.analysis.growth import Costs, Growth, Slope, costs_by_size, fit_growth
+from rollin.analysis.growth import Growth, SizeCosts, Slope, costs_by_size, fit_growth
+from rollin.runs.records import Reading, Record
 
 FIT_FROM = 10  # states: smaller MDPs are shown, and take no part in fits
 QUANTITIES = ("gradient_steps", "env_steps")
-
-Row = Mapping[str, str]
 
 
 class CurveName(NamedTuple):
@@ -25,16 +26,15 @@ class CurveName(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Curve:
+class CostCurve:
     """One cost of one method against the number of states.
 
-    caps: the cap in gradient steps of each size; what a censored run had spent there is in `spent`.
+    spent: the least that a run which was cut off had spent at each size.
     """
 
     name: CurveName
     quantity: str
-    costs: tuple[Costs, ...]
-    caps: dict[int, int]
+    costs: tuple[SizeCosts, ...]
     spent: dict[int, float]
     growth: Growth | None
 
@@ -44,14 +44,14 @@ class Curve:
         return any(len(cost.values) > 1 for cost in self.costs)
 
 
-def curves_of(rows: Iterable[Row]) -> list[Curve]:
+def curves_of(records: Iterable[Record]) -> list[CostCurve]:
     """All curves of a study: settings as they come, scratch before β = 0 before roll-in.
 
     Samples are a cost of sampled gradients only.
     """
-    grouped: dict[CurveName, list[Row]] = defaultdict(list)
-    for row in rows:
-        grouped[CurveName(*(row[name] for name in CurveName._fields))].append(row)
+    grouped: dict[CurveName, list[Record]] = defaultdict(list)
+    for record in records:
+        grouped[curve_name(record)].append(record)
     settings = list(dict.fromkeys(name.setting for name in grouped))
     return [
         _curve(name, quantity, members)
@@ -60,24 +60,35 @@ def curves_of(rows: Iterable[Row]) -> list[Curve]:
     ]
 
 
+def curve_name(record: Record) -> CurveName:
+    """The curve that a run belongs to."""
+    return CurveName(*(record.labels[name] for name in CurveName._fields))
+
+
+def size_of(record: Record) -> int:
+    """The number of states of its MDP."""
+    states = record.value(Reading("states"))
+    assert states is not None
+    return int(states)
+
+
 def _order(name: CurveName, settings: Sequence[str]) -> tuple[int, str, int, bool, str]:
     method = ("scratch", "curriculum", "rollin").index(name.method)
     recursive = name.mu == "recursive"
     return settings.index(name.setting), name.gradient, method, recursive, name.beta
 
 
-def _curve(name: CurveName, quantity: str, rows: Sequence[Row]) -> Curve:
+def _curve(name: CurveName, quantity: str, records: Sequence[Record]) -> CostCurve:
     by_size: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    caps: dict[int, int] = {}
     spent: dict[int, float] = {}
-    for row in rows:
-        size, cost, solved = int(row["states"]), float(row[quantity]), row["solved"] == "1"
+    for record in records:
+        size, solved = size_of(record), record.completed is not None
+        cost = float(record.step if quantity == "gradient_steps" else record.costs.env_steps or 0)
         by_size[size].append((cost, solved))
-        caps[size] = int(row["cap"])
         if not solved:
             spent[size] = min(cost, spent.get(size, math.inf))
     costs = tuple(costs_by_size(by_size))
-    return Curve(name, quantity, costs, caps, spent, fit_growth(costs, at_least=FIT_FROM))
+    return CostCurve(name, quantity, costs, spent, fit_growth(costs, at_least=FIT_FROM))
 
 
 FIT_COLUMNS = (
@@ -88,7 +99,16 @@ FIT_COLUMNS = (
 )  # fmt: skip
 
 
-def fit_rows(curves: Iterable[Curve]) -> list[dict[str, Any]]:
+def fits_csv(curves: Iterable[CostCurve]) -> str:
+    """The fits as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, FIT_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(fit_rows(curves))
+    return out.getvalue()
+
+
+def fit_rows(curves: Iterable[CostCurve]) -> list[dict[str, Any]]:
     """A row for every curve that has a fit; `base` is b of b^n, `mixed_base` b of n^p · b^n."""
     return [
         {

@@ -24,7 +24,7 @@ LEAST_MIXED = 5  # for two slopes and two degrees of freedom
 
 
 @dataclass(frozen=True)
-class Costs:
+class SizeCosts:
     """What the seeds spent at one size; censored ones are ∞."""
 
     size: int
@@ -85,16 +85,16 @@ class Growth:
         return slope.factor * (size**slope.value if law == "power" else slope.value**size)
 
 
-def costs_by_size(runs: Mapping[int, Sequence[tuple[float, bool]]]) -> list[Costs]:
+def costs_by_size(runs: Mapping[int, Sequence[tuple[float, bool]]]) -> list[SizeCosts]:
     """Costs of every size, from pairs of what was spent and whether it was enough."""
     return [
-        Costs(size, tuple(spent if solved else math.inf for spent, solved in runs[size]))
+        SizeCosts(size, tuple(spent if solved else math.inf for spent, solved in runs[size]))
         for size in sorted(runs)
     ]
 
 
 def fit_growth(
-    costs: Sequence[Costs], *, at_least: int = 0, resamples: int = RESAMPLES, seed: int = 0
+    costs: Sequence[SizeCosts], *, at_least: int = 0, resamples: int = RESAMPLES, seed: int = 0
 ) -> Growth | None:
     """Both laws from the medians at sizes of `at_least` and more; None with fewer than three.
 
@@ -131,7 +131,7 @@ def fit_growth(
     )
 
 
-def _draws(used: Sequence[Costs], resamples: int, seed: int) -> NDArray[np.float64]:
+def _draws(used: Sequence[SizeCosts], resamples: int, seed: int) -> NDArray[np.float64]:
     """(resamples, sizes) logarithms of medians, the seeds of each size drawn anew."""
     rng = np.random.default_rng(seed)
     columns = []

@@ -134,7 +134,7 @@ def _cells(strata: Strata) -> list[np.ndarray]:
     """Every cell as an array, sorted so that no interval depends on the order of the seeds."""
     cells = [np.sort(np.asarray(values, dtype=float)) for values in strata]
     if not cells:
-        raise RollinError("Statistics over seeds need at least one cell: none came.")
+        raise RollinError("Statistics over seeds need at least one cell, got none.")
     for number, cell in enumerate(cells, 1):
         if not cell.size:
             raise RollinError(
@@ -152,7 +152,7 @@ def _cells(strata: Strata) -> list[np.ndarray]:
 def _pairs(ours: Strata, other: Strata) -> list[tuple[np.ndarray, np.ndarray]]:
     if len(ours) != len(other):
         raise RollinError(
-            f"A comparison needs the same cells on both sides: {len(ours)} and {len(other)} came."
+            f"A comparison needs the same cells on both sides, got {len(ours)} and {len(other)}."
         )
     return list(zip(_cells(ours), _cells(other), strict=True))
 
@@ -163,7 +163,7 @@ def _numbers(shared: Sequence[int] | None, cells: Sequence[np.ndarray]) -> Seque
         return range(len(cells))
     if len(shared) != len(cells):
         raise RollinError(
-            f"Shared cells need a number for every pair: {len(shared)} came for {len(cells)}."
+            f"Shared cells need a number for every pair, got {len(shared)} for {len(cells)}."
         )
     first: dict[int, np.ndarray] = {}
     for number, cell in zip(shared, cells, strict=True):
@@ -184,9 +184,9 @@ def _middle_mean(values: np.ndarray) -> np.ndarray:
 
 def _check(level: float, resamples: int) -> None:
     if not 0 < level < 1:
-        raise RollinError(f"The level of an interval lies between 0 and 1: {level} came.")
+        raise RollinError(f"The level of an interval must lie between 0 and 1, got {level}.")
     if resamples < 1:
-        raise RollinError(f"A bootstrap needs at least one resample: {resamples} came.")
+        raise RollinError(f"A bootstrap needs at least one resample, got {resamples}.")
 
 
 def _interval(value: float, drawn: np.ndarray, level: float) -> Interval:

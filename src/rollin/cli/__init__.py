@@ -19,7 +19,7 @@ COMMANDS = {
     "reproduce": "a table of the paper, with our numbers beside the published ones",
     "theory": "assumptions, constants and bounds of the paper on an MDP",
     "report": "an HTML page from one or more directories of runs",
-    "list": "the runs below a directory and how they stand",
+    "list": "the runs below a directory and their states",
 }
 
 USAGE = """usage: rollin COMMAND [options]

@@ -15,7 +15,7 @@ from rollin.tabular.theory import Theory
 def as_json(
     theory: Theory, condition: StepSizeCondition, run: Run | None, learned: list[Magnitude]
 ) -> dict[str, Any]:
-    """All figures; numbers beyond floats as the natural logarithm `log` (or `loglog`)."""
+    """All quantities; numbers beyond floats as the natural logarithm `log` (or `loglog`)."""
     found, totals, predictor = theory.assumptions, theory.totals, theory.predictor
     return {
         "alpha": theory.alpha,

@@ -62,7 +62,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
     config = spec.config
     if not isinstance(config, TabularConfig):
         raise RollinError(
-            f"{task} is a run of {spec.task}, which is no tabular task: the theory is "
+            f"{task} is a run of {spec.task}, which is not a tabular task: the theory is "
             "about finite MDPs."
         )
     for name, given in fixed.items():
@@ -73,7 +73,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
                 f"or name the task {spec.task} instead of the run."
             )
     if not directory.finished:
-        raise RollinError(f"{task} is not finished: rollin resume {task} goes on with it.")
+        raise RollinError(f"{task} is not finished: rollin resume {task} finishes it.")
     mdp, result = mdp_of(spec), directory.result()
     if directory.config.fingerprint != mdp.fingerprint():
         raise RollinError(f"{spec.task} is no longer the task that {task} was run on.")

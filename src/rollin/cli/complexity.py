@@ -1,100 +1,81 @@
 """`rollin reproduce complexity`: cost against the size of an MDP, resumable, with its figures."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from rollin.analysis.gains import FIT_COLUMNS, FIT_FROM, Curve, curves_of, fit_rows
-from rollin.checks import at_least, positive
-from rollin.cli.arguments import make_console, stop_on_signal
-from rollin.cli.dashboard import duration
-from rollin.paper import complexity_gains as study
-from rollin.paper.complexity_gains import Case
+from rollin.analysis.collect import collect
+from rollin.analysis.gains import FIT_FROM, CostCurve, curves_of, fits_csv
+from rollin.cli import study_runs
+from rollin.cli.arguments import make_console
+from rollin.cli.sweep_options import ReproduceOptions
+from rollin.cli.sweeping import run_sweep
+from rollin.paper.complexity_gains import NAME, SETTINGS, study
 from rollin.report.growth import families_figure, main_figure, terminal_table
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.files import write_atomically
-from rollin.sweeps.machine import cores
-from rollin.sweeps.pool import run_in_pool
-from rollin.sweeps.row_store import RowStore, rows_text
+from rollin.runs.records import Record, write_records
+from rollin.sweeps.select import select
+from rollin.sweeps.sweep import Sweep, jobs_of
 
-NAME = "complexity"
-LINE_EVERY = 50  # runs between two lines of progress
+WIDE = 165  # columns of the table of fits
 
 
-def reproduce_complexity(
-    command: str, out: Path | None, seeds: int | None, scale: float | None, jobs: int | None
-) -> int:
+def reproduce_complexity(options: ReproduceOptions, command: str) -> int:
     """Run what is missing, then fit and draw."""
-    scale = positive("--scale", 1.0 if scale is None else scale)
-    seeds = at_least(1, "--seeds", study.SEEDS if seeds is None else seeds)
+    scale = 1.0 if options.scale is None else options.scale
+    chosen = study(scale)
+    if options.cells is not None:
+        chosen = chosen.only(select(chosen.conditions, options.cells))
     short = "" if scale == 1 else f"-scale-{scale:g}"
-    directory = out or Path("runs") / f"{NAME}{short}"
-    console = make_console(165)
-    store = RowStore(directory, study.COLUMNS, study.KEY)
-    cases = study.cases(seeds, scale)
-    with store.open(NAME, {"scale": scale, "settings": study.digest(scale)}, command):
-        if scale != 1:
-            console.print(
-                f"Note: caps are {scale:g} of the full study's, and of every curve only the sizes "
-                "up to the square root of that are run (at least four).",
-                style="yellow", soft_wrap=True,
-            )  # fmt: skip
-        if not run_missing(store, cases, jobs or cores(), console):
-            console.print(f"Go on with: {command}", soft_wrap=True)
-            return 0
-        wanted = {store.identity_of(_spelled(case)) for case in cases}
-        write_results(store, [r for r in store.rows if store.identity_of(r) in wanted], console)
+    out = options.out or Path("runs") / f"{NAME}{short}"
+    console = make_console(WIDE)
+    if scale != 1:
+        console.print(
+            f"Note: the maximum numbers of steps are {scale:g} of the full study's. Each curve "
+            "stops at the square root of that share of its largest size (but has four sizes).",
+            style="yellow", soft_wrap=True,
+        )  # fmt: skip
+    jobs = jobs_of(chosen, out, options.seeds or chosen.seeds, scale)
+    sweep = Sweep(chosen, scale, out, tuple(jobs))
+    place = options.place
+    end = run_sweep(
+        sweep, study_runs.executor_of(place, out, command), command, console, place.retries
+    )
+    if end.complete and end.finished:
+        wanted = {job.out for job in jobs}
+        found = collect([out], [chosen]).records
+        write_results(out, [record for record in found if record.path in wanted], console)
+    end.check()
     return 0
 
 
-def _spelled(case: Case) -> dict[str, str]:
-    return {name: str(getattr(case, name)) for name in study.KEY}
-
-
-def run_missing(store: RowStore, cases: list[Case], jobs: int, console: Console) -> bool:
-    """Do the runs that have no row; whether all have one in the end."""
-    done = store.done
-    todo = [case for case in cases if store.identity_of(_spelled(case)) not in done]
-    console.print(f"{len(cases)} runs, {len(cases) - len(todo)} of them done.")
-    finished, seconds = 0, 0.0
-    with stop_on_signal() as should_stop:
-        for _, row in run_in_pool(study.measure, todo, jobs, should_stop):
-            store.add(row)
-            finished += 1
-            seconds += row["seconds"]
-            if finished % LINE_EVERY == 0:
-                console.print(
-                    f"{finished} of {len(todo)} done, {duration(seconds)} of computing",
-                    soft_wrap=True,
-                )
-    if todo:
-        store.save()
-    if finished < len(todo):
-        console.print(f"Stopped with {len(todo) - finished} runs to do.")
-        return False
-    return True
-
-
-def write_results(store: RowStore, rows: list[dict[str, str]], console: Console) -> None:
-    """Fits as CSV, figures, and the table on the terminal."""
-    order = {setting.name: i for i, setting in enumerate(study.SETTINGS)}
-    curves = sorted(curves_of(rows), key=lambda curve: order[curve.name.setting])
-    fits = store.out / f"{NAME}.csv"
-    write_atomically(fits, rows_text(FIT_COLUMNS, fit_rows(curves)).encode())
-    paths = draw(curves, store.out)
-    console.print(terminal_table(curves, {s.name: s.title for s in study.SETTINGS}))
+def write_results(out: Path, records: Sequence[Record], console: Console) -> None:
+    """Records and fits as CSV, figures, and the table on the terminal."""
+    curves = ordered_curves(records)
+    files = {**write_records(records), f"{NAME}.csv": fits_csv(curves).encode()}
+    for name, data in files.items():
+        write_atomically(out / name, data)
+    pictures = draw(curves, out)
+    console.print(terminal_table(curves, {s.name: s.title for s in SETTINGS}))
     console.print(
-        f"\nFits to medians at sizes of {FIT_FROM} states and more; * the better of the two laws. "
-        "In brackets: 95 % intervals, over seeds where anything is random, else of the regression "
-        "slope. Sizes whose median run was cut off take no part.",
+        f"\nFits to medians at sizes of {FIT_FROM} states and more; * marks the better law. "
+        "In brackets: 95 % intervals, over seeds where anything is random, otherwise of the "
+        "regression slope. Sizes whose median run was cut off are left out.",
         soft_wrap=True,
     )
-    for path in (store.out / "runs.csv", fits, *paths):
+    for path in (*(out / name for name in files), *pictures):
         console.print(f"Written: {path}", soft_wrap=True)
 
 
-def draw(curves: list[Curve], out: Path) -> Iterable[Path]:
+def ordered_curves(records: Sequence[Record]) -> list[CostCurve]:
+    """The curves in the order of the settings."""
+    order = {setting.name: i for i, setting in enumerate(SETTINGS)}
+    return sorted(curves_of(records), key=lambda curve: order[curve.name.setting])
+
+
+def draw(curves: Sequence[CostCurve], out: Path) -> list[Path]:
     """Both figures, as PNG and SVG."""
     paths: list[Path] = []
     with styled():

@@ -38,9 +38,9 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def figure_titles(statuses: Iterable[Status]) -> list[str]:
-    """Titles of the figures that some runs' statuses show, in their order."""
-    return list(dict.fromkeys(title for s in statuses for title in s.get("figures", {})))
+def shown_titles(statuses: Iterable[Status]) -> list[str]:
+    """Titles of what the statuses of some runs show, in their order."""
+    return list(dict.fromkeys(title for s in statuses for title in s.get("shown", {})))
 
 
 @dataclass
@@ -107,7 +107,7 @@ def run_table(rows: Mapping[str, tuple[str, Status]], width: int, *, states: boo
 
 
 def _columns(rows: Mapping[str, tuple[str, Status]], states: bool) -> Columns:
-    titles = figure_titles(status for _, status in rows.values())
+    titles = shown_titles(status for _, status in rows.values())
     found: Columns = {t: {} for t in ("state", "step", *titles, "steps/s", "left")}
     for name, (state, status) in rows.items():
         found["state"][name] = state
@@ -115,7 +115,7 @@ def _columns(rows: Mapping[str, tuple[str, Status]], states: bool) -> Columns:
             found["step"][name] = "" if states else "starting"
             continue
         found["step"][name] = f"{status['step']:,}/{status['steps']:,}"
-        for title, text in status["figures"].items():
+        for title, text in status["shown"].items():
             found[title][name] = str(text)
         if state == "running":
             found["steps/s"][name] = f"{status['steps_per_second']:,.0f}"
@@ -182,9 +182,9 @@ class SweepProgress:
             return
         self._lines.append(now)
         self._spoken[name] = now
-        figures = " ".join(f"{title} {text}" for title, text in status["figures"].items())
+        shown = " ".join(f"{title} {text}" for title, text in status["shown"].items())
         self._say(
-            f"{name} step {status['step']}/{status['steps']} {figures} "
+            f"{name} step {status['step']}/{status['steps']} {shown} "
             f"{status['steps_per_second']:.0f} steps/s {duration(status['eta_seconds'])} left"
         )
 

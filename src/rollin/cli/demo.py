@@ -31,7 +31,7 @@ class DemoOptions:
     steps: int = 20_000
     """Gradient steps per run."""
     jobs: int = cores()
-    """Runs at the same time, one core each."""
+    """Number of parallel runs, one core each."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -42,13 +42,13 @@ class EvaluateOptions:
     episodes: int = 10
     """Episodes on each context."""
     seed: int = EVALUATION_SEED
-    """Seed of the first episode; the next ones count on from it."""
+    """Seed of the first episode; the following ones count up from it."""
     video: Path | None = None
     """Also write the first episode on each context to this file: .gif, or .mp4 (needs the extra
     rollin[video])."""
     picture: Path | None = None
     """Also draw all episodes, context by context, to this file (.png or .svg): the x-velocity
-    against its band, the way through the maze, or the outcomes of an environment of yours."""
+    against its band, the way through the maze, or the outcomes of your own environment."""
     json: Path | None = None
     """Also write the table to this file."""
 
@@ -101,8 +101,8 @@ def check_playable(trained: Playable, run: Path) -> None:
     )
     if not right:
         raise RollinError(
-            f"{run}: its curriculum or its policy does not go with its environment, or holds what "
-            "is no number. Its files were changed: put back what was there."
+            f"{run}: its curriculum or its policy does not match its environment, or holds values "
+            "that are not numbers. Its files were changed: restore the originals."
         )
 
 

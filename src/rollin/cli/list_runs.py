@@ -1,4 +1,4 @@
-"""`rollin list [DIR]`: the runs below a directory and how they stand, also while they run."""
+"""`rollin list [DIR]`: the runs below a directory and their states, also while they run."""
 
 import socket
 import time
@@ -24,7 +24,7 @@ SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 @dataclass(frozen=True)
 class ListOptions:
-    """The runs below a directory and how they stand."""
+    """The runs below a directory and their states."""
 
     directory: tyro.conf.Positional[Path] = Path("runs")
     """Where to look."""
@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> int:
     if len(rows) > MANY and not options.all:
         quiet = ("finished", "waiting", "interrupted")
         rows = {name: row for name, row in rows.items() if row[0] not in quiet}
-        console.print(f"{len(found) - len(rows)} more runs are finished or wait: --all shows them.")
+        console.print(
+            f"{len(found) - len(rows)} more runs are finished or waiting: --all shows them."
+        )
     if rows:
         console.print(run_table(rows, console.width, states=True))
     return 0
@@ -75,7 +77,7 @@ def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str,
     state = status.get("state", "waiting")
     if state == "running" and not _alive(status):
         state = "killed"
-    if not {"step", "steps", "figures"} <= status.keys():
+    if not {"step", "steps", "shown"} <= status.keys():
         return (f"{state}: {status['error']}" if "error" in status else state), {}
     return state, {"steps_per_second": 0.0, "eta_seconds": None, **status}
 

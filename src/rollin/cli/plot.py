@@ -43,12 +43,12 @@ def main(arguments: Sequence[str]) -> int:
     studies = [*known, *collection.studies]
     grouping = group(collection.records, studies)
     for note in (*collection.skipped, *grouping.skipped):
-        console.print(f"Passed over {note}", style="yellow", soft_wrap=True)
+        console.print(f"Skipped {note}", style="yellow", soft_wrap=True)
     named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
     found = [panels(results) for results in results_of(grouping, studies, named)]
     found = [study for study in found if study]
     if not found:
-        raise RollinError("These runs tell none of the quantities that their studies read.")
+        raise RollinError("These runs record none of the quantities that their studies read.")
     with styled():
         save_picture(options.out, curves_figure(found))
     count = len(collection.records)

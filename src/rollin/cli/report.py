@@ -23,9 +23,9 @@ class ReportOptions:
     out: Path | None = None
     """The page to write; DIR/report.html of the first directory if not given."""
     title: str | None = None
-    """Headline of the page; names the tasks if not given."""
+    """Title of the page; by default it names the tasks."""
     study: str | None = None
-    """Show this study or table of the paper alone; those that the runs fill if not given."""
+    """Show only this study or table of the paper; by default those that the runs belong to."""
     images: bool = False
     """Also write every figure as PNG into figures/ beside the page."""
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             collection, out, known, options.title, only=options.study, images=options.images
         )
     finally:
-        for note in (*collection.notes, *(f"Passed over {note}" for note in collection.skipped)):
+        for note in (*collection.notes, *(f"Skipped {note}" for note in collection.skipped)):
             console.print(note, style="yellow", soft_wrap=True)
     console.print(f"Report: {out}", soft_wrap=True)
     if collection.broken:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rollin.checks import at_least
 from rollin.cli.arguments import make_console, parse, typed_command
-from rollin.cli.sweep_options import WIDE, ReproduceOptions, check, check_taken, scale_of
+from rollin.cli.sweep_options import WIDE, ReproduceOptions, check, check_taken, scale_asked
 from rollin.errors import RollinError
 from rollin.paper.tables import find_table, tables
 from rollin.sweeps.select import select
@@ -39,8 +39,7 @@ def _paper_numbers(options: ReproduceOptions, _: str) -> int:
 def _complexity(options: ReproduceOptions, command: str) -> int:
     from rollin.cli.complexity import reproduce_complexity
 
-    jobs = options.place.jobs
-    return reproduce_complexity(command, options.out, options.seeds, options.scale, jobs)
+    return reproduce_complexity(options, command)
 
 
 COMPUTED: dict[str, Computed] = {
@@ -49,7 +48,8 @@ COMPUTED: dict[str, Computed] = {
     ),
     "complexity": Computed(
         "Theorems 4.1, 4.3", "Complexity gains, measured: cost against the size of an MDP",
-        _complexity, ("seeds", "scale", "jobs", "out"),
+        _complexity,
+        ("cells", "seeds", "scale", "out", "jobs", "backend", "address", "storage", "retries"),
     ),
 }  # fmt: skip
 """What is computed beside the paper's tables, by name."""
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         return draw(study, options.out)
     if options.cells is not None:
         study = study.only(select(study.conditions, options.cells))
-    scale, seeds = scale_of(study, options), options.seeds or study.seeds
+    scale, seeds = scale_asked(study, options), options.seeds or study.seeds
     short = "" if scale == 1 else f"-scale-{scale:g}"
     out = options.out or Path("runs") / f"{study.shared}{short}"
     return run_and_report(

@@ -14,7 +14,7 @@ from rollin.runs.engines import spec_of
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """Go on with an interrupted run from its last checkpoint."""
+    """Resume an interrupted run from its last checkpoint."""
 
     run: tyro.conf.Positional[Path]
     """The run directory."""

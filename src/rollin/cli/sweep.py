@@ -27,12 +27,12 @@ from rollin.sweeps.study_file import study_from
 class SweepOptions:
     """Many runs of a task: every point of a grid of options, with several seeds, and a report.
 
-    Interrupted, it goes on where it stopped when started again. Options of rollin train that are
-    not listed here are those of all runs: rollin sweep point-umaze --grid beta=0,0.1 --steps 20000.
+    If interrupted, the same command resumes it. Options of rollin train that are
+    not listed here apply to all runs: rollin sweep point-umaze --grid beta=0,0.1 --steps 20000.
     """
 
     what: tyro.conf.Positional[str]
-    """A task, as of rollin train; a study in a FILE.toml; or module:STUDY, a rollin.Study."""
+    """A task, as in rollin train; a study in a FILE.toml; or module:STUDY, a rollin.Study."""
     grid: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Values of an option, such as beta=0,0.1 or delta=1/12,1/24; once for each option."""
     seeds: int | None = None

@@ -21,34 +21,36 @@ class PlaceOptions:
     """Where runs are done, and how many at a time."""
 
     jobs: int | None = None
-    """Runs at the same time: all cores, or all that the cluster has room for, if not given."""
+    """Number of parallel runs; by default one per core, or as many as the cluster has room
+    for."""
     backend: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: a Ray cluster (needs the extra rollin[ray])."""
     address: str | None = None
-    """Of a running Ray cluster: auto, or host:port; RAY_ADDRESS if not given, or else one is
-    started on this machine."""
+    """Address of a running Ray cluster: auto or host:port. Defaults to RAY_ADDRESS; if that is
+    not set, a cluster is started on this machine."""
     storage: Literal["auto", "shared", "fetch"] = "auto"
-    """Where runs on a cluster write: into --out, if all machines see it (shared), or where they
-    run, from where their files are fetched (fetch); auto: each finds out."""
+    """Where runs on a cluster write: to --out, if all machines can see it (shared), or to a local
+    disk from which the files are fetched (fetch); auto: each run finds out."""
     learner: LearnerName = "cpu"
     """cpu, or jax for GPUs (needs the extra rollin[jax])."""
     gpus: float = 1.0
     """Share of a GPU for each run with --learner jax on a cluster that has any."""
     retries: int = RETRIES
-    """How often a run that failed is tried again."""
+    """How often a failed run is retried."""
 
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Run all cells of a table or figure of the paper. Interrupted, it goes on where it stopped."""
+    """Run all cells of a table or figure of the paper. Interrupted sweeps can be resumed."""
 
     table: tyro.conf.Positional[str | None] = None
     """Name of a table, a figure or a computed result, as --list shows them."""
     list: bool = False
-    """Show all tables and figures, their runs, and the hours that they take on this machine, once
-    its speed was measured."""
+    """List all tables and figures with their runs, and with their hours on this machine once its
+    speed has been measured."""
     cells: str | None = None
-    """Only some cells: "env=hopper,beta=0,beta=0.1" (a label given twice may be either)."""
+    """Only some cells: "env=hopper,beta=0,beta=0.1" (a label given twice matches either
+    value)."""
     seeds: int | None = None
     """Seeds 0 … N-1 of every cell; the paper's number if not given."""
     scale: float | None = None
@@ -56,7 +58,8 @@ class ReproduceOptions:
     steps: int | None = None
     """Steps of every run, instead of --scale."""
     measure: bool = False
-    """With --list: measure this machine's speed, anew if it was measured before: half a minute."""
+    """With --list: measure this machine's speed (half a minute), even if it was measured
+    before."""
     out: Path | None = None
     """Directory of the sweep; tables of the same family share their runs there. runs/FAMILY if not
     given, with the scale if that is not 1."""
@@ -96,11 +99,11 @@ def check_taken(options: ReproduceOptions, takes: Sequence[str]) -> None:
         if field_.name not in takes and getattr(part, field_.name) != field_.default:
             known = ", ".join(f"--{name}" for name in takes)
             raise RollinError(
-                f"--{field_.name} means nothing to {options.table}: it takes {known}."
+                f"--{field_.name} does not apply to {options.table}: it takes {known}."
             )
 
 
-def scale_of(study: Study, options: ReproduceOptions) -> float:
+def scale_asked(study: Study, options: ReproduceOptions) -> float:
     """The factor by which training is shortened, so that it is a whole number of steps."""
     steps = options.steps or max(1, round((options.scale or 1.0) * study.steps))
     return steps / study.steps

@@ -38,7 +38,7 @@ def run_sweep(
     executor = make_executor()  # first: a cluster that does not answer leaves nothing behind
     backlog = sweep.plan(command)
     for job, why in backlog.broken:
-        console.print(f"Passed over {job.name}: {why}", style="yellow", soft_wrap=True)
+        console.print(f"Skipped {job.name}: {why}", style="yellow", soft_wrap=True)
     total = len(sweep.jobs) - len(backlog.broken)
     progress = SweepProgress(total, len(backlog.done), console, sweep.title)
     with stop_on_signal() as should_stop, live(progress):
@@ -48,7 +48,7 @@ def run_sweep(
     complete = progress.done + len(failed) == total
     if not complete:
         console.print(
-            f"Stopped at {progress.done} of {total} runs. Go on with: {command}", soft_wrap=True
+            f"Stopped at {progress.done} of {total} runs. Resume with: {command}", soft_wrap=True
         )
     return SweepEnd(complete, progress.done, _problem(sweep, backlog, failed, progress, retries))
 
@@ -66,8 +66,5 @@ def _problem(
         )
     if backlog.broken:
         job, why = backlog.broken[0]
-        parts.append(
-            f"Run directories that were passed over: {len(backlog.broken)}, the first "
-            f"{job.out}: {why}"
-        )
+        parts.append(f"Skipped run directories: {len(backlog.broken)}, the first {job.out}: {why}")
     return " ".join(parts) or None

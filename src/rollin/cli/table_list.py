@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from rollin.cli.arguments import make_console
-from rollin.cli.sweep_options import WIDE, ReproduceOptions, scale_of
+from rollin.cli.sweep_options import WIDE, ReproduceOptions, scale_asked
 from rollin.errors import RollinError
 from rollin.paper.tables import all_conditions, tables
 from rollin.sweeps.cost import core_seconds, sample_specs
@@ -42,23 +42,23 @@ def show_list(options: ReproduceOptions, computed: Iterable[tuple[str, str, str]
     if speed:
         rates_here = ", ".join(f"{task} {rate:,.0f}" for task, rate in speed.items())
         console.print(
-            f"Hours on this machine with {workers} runs side by side, from the steps a second that "
-            f"were measured: {rates_here}; evaluations come on top.",
+            f"Hours on this machine with {workers} runs side by side, from the steps per second "
+            f"that were measured: {rates_here}; evaluations come on top.",
             soft_wrap=True,
         )
     if len(speed) < len(tasks):
         jobs = "" if options.place.jobs is None else f" --jobs {options.place.jobs}"
         console.print(
-            f"Hours, after half a minute of measuring: rollin reproduce --list --measure{jobs}"
+            f"To see hours, measure for half a minute: rollin reproduce --list --measure{jobs}"
         )
     return 0
 
 
 def measured(workers: int, console: Console) -> dict[str, float]:
-    """Steps a second of every task, each told and kept as soon as it is known."""
+    """Steps per second of every task, each told and kept as soon as it is known."""
     found: dict[str, float] = {}
     problem: RollinError | None = None
-    console.print(f"Steps a second of a run, {workers} side by side, here and now:")
+    console.print(f"Steps per second of a run, {workers} side by side, here and now:")
     for task, rate in measure_side_by_side(sample_specs(all_conditions()), workers):
         console.print(f"  {task:<14} {rate:>7,.0f}")
         found[task] = rate
@@ -81,7 +81,9 @@ def numbers_of(
     seeds = options.seeds or study.seeds
     hours = UNKNOWN
     if all(condition.task in speed for condition in study.conditions):
-        seconds = core_seconds(study.conditions, seeds, speed, scale_of(study, options)) / workers
+        seconds = (
+            core_seconds(study.conditions, seeds, speed, scale_asked(study, options)) / workers
+        )
         hours = _hours(seconds)
     return str(len(study.conditions)), f"{len(study.conditions) * seeds:,}", hours
 

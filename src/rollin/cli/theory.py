@@ -39,8 +39,8 @@ class TheoryOptions:
     """Assumptions, constants and bounds of the paper on an MDP and its curriculum."""
 
     task: tyro.conf.Positional[str]
-    """four-rooms, a FILE.npz with an MDP of yours, or module:factory that returns one; or the
-    directory of a tabular run, whose MDP and options are then taken."""
+    """four-rooms, a FILE.npz with your own MDP, or module:factory that returns one; or the
+    directory of a tabular run, whose MDP and options are then used."""
     reward: Literal["easy", "hard"] | None = None
     """Reward of four rooms; easy if not given."""
     alpha: float | None = None

@@ -105,7 +105,7 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
             should_stop=should_stop,
         )
     if not finished:
-        console.print(f"Stopped. Go on with: rollin resume {shlex.quote(str(out))}")
+        console.print(f"Stopped. Resume with: rollin resume {shlex.quote(str(out))}")
         return 0
     if was_finished:
         console.print(f"{out} is already finished.", soft_wrap=True)
@@ -116,8 +116,8 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
         told = engine_of(spec).summary(spec, result)
     except (KeyError, TypeError, ValueError) as error:
         raise RollinError(
-            f"{out / 'result.json'} does not hold what this run leaves ({error}): it is damaged, "
-            "or of another version."
+            f"{out / 'result.json'} does not hold what this run leaves ({error}): it is damaged "
+            "or from another version."
         ) from error
     console.print(f"{told}: {out / 'result.json'}", soft_wrap=True)
     return 0

@@ -26,22 +26,24 @@ class RollinOptions:
     """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
     every step, as in the short pseudocode."""
     relabel: bool = False
-    """Relabel goals: of each batch a third original, a third future, a third next state."""
+    """Relabel goals: a third of each batch keeps its goal, a third gets a future one, a third the
+    next state."""
     go_explore: float = 0.0
     """Go-Explore: standard deviation of the noise added to actions once an episode has reached the
     previous goal; 0 is off (the paper tries 0.1, 0.25, 0.5)."""
     sampling: Literal["uniform", "geometric"] = "uniform"
-    """How a batch is drawn: every transition alike, or recent ones more often (--geometric is
-    short for that)."""
+    """How a batch is drawn: uniformly, or recent transitions more often (short form:
+    --geometric)."""
     p: float = 1e-5
     """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
     warmup: int = 10_000
     """Uniformly random steps before the first update."""
     counted: Literal["all", "main"] = "all"
-    """Which episodes the advance rule looks at: all, or only those that π_main acts alone."""
+    """Which episodes count for the advance rule: all, or only those in which π_main acts
+    alone."""
     exp_fill: int = 1
-    """Transitions that D_exp must hold before π_exp learns: 1, so from the first on, as jaxrl draws
-    a batch with replacement from whatever there is."""
+    """Transitions that D_exp must hold before π_exp learns. With 1 it learns from the first one
+    on, as jaxrl draws a batch with replacement from whatever there is."""
     explorer: Literal["fresh", "main"] = field(default="fresh", metadata={"since": "0.2.0"})
     """Who acts after a roll-in: fresh, π_exp, which starts anew at every switch; main, an ablation
     with one learner: π_main itself goes on under ω_k, and learns at these steps."""

@@ -180,11 +180,11 @@ def is_vector(value: Any, size: int) -> TypeGuard[NDArray[Any]]:
 def as_reward(value: Any, env: Env) -> float:
     """A reward as a number; a text is none, though Python would read it as one."""
     if isinstance(value, str | bytes):
-        raise RollinError(f"{name_of(env)} gave a reward that is no number: {value!r}.")
+        raise RollinError(f"{name_of(env)} gave a reward that is not a number: {value!r}.")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise RollinError(f"{name_of(env)} gave a reward that is no number: {error}.") from error
+        raise RollinError(f"{name_of(env)} gave a reward that is not a number: {error}.") from error
 
 
 def make_env(name: str) -> BoxEnv:

@@ -124,8 +124,8 @@ def load_factory(name: str) -> Any:
     if not colon:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
-            f"{factory_here(name) or did_you_mean(name, TASKS)} A run that was begun by "
-            "rollin.train in Python goes on by the same call."
+            f"{factory_here(name) or did_you_mean(name, TASKS)} A run started by rollin.train in "
+            "Python is resumed by the same call."
         )
     try:
         with from_here():

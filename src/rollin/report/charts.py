@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.analysis.curves import Line, Panel, held, over_seeds, thinned
+from rollin.analysis.curves import Line, Panel, few_enough, held, over_seeds
 from rollin.report.looks import Look, looks_of
 from rollin.report.words import label_text, quantity_text
 from rollin.sweeps.published import Published
@@ -98,7 +98,7 @@ def _draw_line(
                                lw=0, step="post" if stepped else None)  # fmt: skip
         band.set_gid(group)
     for trace in line.traces if seeds and len(line.traces) > 1 else ():
-        thin = thinned(trace.steps)
+        thin = few_enough(trace.steps)
         ax.plot(thin, held(trace, thin), color=colour, lw=0.6, alpha=0.45, gid=group, **after)
     for step, value in line.published_inside().items():
         handles.setdefault("published", _draw_published(ax, step, value, colour, group))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from rich.table import Table
 
-from rollin.analysis.gains import Curve, CurveName
+from rollin.analysis.gains import CostCurve, CurveName
 from rollin.analysis.growth import Growth, Slope
 from rollin.report.looks import SCRATCH, beta_colour
 
@@ -63,7 +63,7 @@ def slope_text(slope: Slope, digits: int) -> str:
     return f"{slope.value:.{digits}f} [{' – '.join(ends)}]"
 
 
-def main_figure(curves: Sequence[Curve]) -> Figure:
+def main_figure(curves: Sequence[CostCurve]) -> Figure:
     """The two settings of the lock with exact gradients, and the samples of the first."""
     figure = Figure(figsize=(WIDTH[0], 3.9), layout="constrained")
     for axes, (setting, gradient, quantity, title) in zip(figure.subplots(1, 3), MAIN, strict=True):
@@ -79,7 +79,7 @@ def main_figure(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def _natural_beside(curve: Curve, gradient: str) -> bool:
+def _natural_beside(curve: CostCurve, gradient: str) -> bool:
     name = curve.name
     return (
         gradient == "exact"
@@ -89,7 +89,7 @@ def _natural_beside(curve: Curve, gradient: str) -> bool:
     )
 
 
-def families_figure(curves: Sequence[Curve]) -> Figure:
+def families_figure(curves: Sequence[CostCurve]) -> Figure:
     """The other families: exact gradients above, samples of sampled gradients below."""
     figure = Figure(figsize=(WIDTH[1], 6.4), layout="constrained")
     grid = figure.subplots(2, len(FAMILIES))
@@ -110,7 +110,7 @@ def families_figure(curves: Sequence[Curve]) -> Figure:
 
 def _panel(
     axes: Axes,
-    curves: Sequence[Curve],
+    curves: Sequence[CostCurve],
     title: str,
     label: str,
     named: Callable[[CurveName], str] = method_label,
@@ -129,7 +129,7 @@ def _panel(
         axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
 
 
-def _draw(axes: Axes, curve: Curve, label: str, triangle: float) -> None:
+def _draw(axes: Axes, curve: CostCurve, label: str, triangle: float) -> None:
     """Medians as a line, seeds as faint dots, the fitted law dotted, cut-off runs as triangles.
 
     triangle: their size, which differs by curve, as they meet at the cap.
@@ -164,7 +164,7 @@ def _columns(pairs: Iterable[tuple[float, float]]) -> tuple[list[float], list[fl
     return [x for x, _ in rows], [y for _, y in rows]
 
 
-def terminal_table(curves: Sequence[Curve], titles: Mapping[str, str]) -> Table:
+def terminal_table(curves: Sequence[CostCurve], titles: Mapping[str, str]) -> Table:
     """Every curve with both laws; the better one is bold."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("setting", "gradient", "method", "cost", "sizes", "n^p", "b^n", "cut off"):

@@ -17,6 +17,8 @@ QUANTITIES = {
     "return_final": "return on the last context",
     "success_final": "success on the last context",
     "x_velocity": "x-velocity (m/s)",
+    "steps_to_solve": "gradient steps until solved",
+    "samples_to_solve": "environment steps until solved",
 }
 _SYMBOLS = {"alpha": "α = {}", "delta": "Δ = {}", "noise": "noise {}", "beta": "β = {}"}
 _PLAIN = ("reward", "setting", "sampling", "env", "method")

@@ -35,7 +35,7 @@ from rollin.runs.versions import versions
 FORMAT = 2
 UNSEALED = 1  # the format before it, without a checksum of the manifest
 MANIFEST = "manifest.json"
-ANEW = "Delete the checkpoint directory to start this run anew."
+ANEW = "Delete the checkpoint directory to start this run over."
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -81,7 +81,7 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
     if raw.get("format") not in (UNSEALED, FORMAT):
         raise RollinError(
             f"{path} has format {raw.get('format')}, this version reads format {FORMAT}: "
-            "go on with the version that wrote it."
+            "continue with the version that wrote it."
         )
     manifest: ManifestFile = converted(raw, ManifestFile, path)
     if manifest.spec_hash != spec_hash:
@@ -91,8 +91,8 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
         )
     if not _unchanged(manifest, raw, path):
         raise RollinError(
-            f"{path} does not match its checksum: a value was changed. Put it back, or delete the "
-            "checkpoint directory to start this run anew."
+            f"{path} does not match its checksum: a value was changed. Restore it, or delete the "
+            "checkpoint directory to start this run over."
         )
     if not _countable(manifest.values):
         raise RollinError(f"{path} holds a whole number that no run can count to. {ANEW}")
@@ -108,7 +108,7 @@ def _unchanged(manifest: ManifestFile, raw: dict[str, Any], path: Path) -> bool:
     try:
         return manifest.checksum == seal({k: v for k, v in raw.items() if k != "checksum"})
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
 
 
 def _countable(value: Any) -> bool:

@@ -38,7 +38,7 @@ from rollin.runs.files import (
 )
 from rollin.runs.formats import (
     ConfigFile,
-    Kind,
+    FileType,
     ResultFile,
     RowsCounted,
     StatusFile,
@@ -78,7 +78,7 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether it has its final figures."""
+        """Whether it has its final quantities."""
         return os.path.lexists(self.path / RESULT)
 
     @classmethod
@@ -129,12 +129,12 @@ class RunDirectory:
         if difference:
             raise RollinError(
                 f"{self.path} holds another run ({difference}): "
-                "use the same options to go on with it, or another --out."
+                "use the same options to resume it, or another --out."
             )
         if None not in (task, kept.fingerprint) and kept.fingerprint != task:
             raise RollinError(
-                f"{spec.task} is no longer the task that {self.path} was begun with: put it back "
-                "(what rollin.train was given in Python goes on by the same call), or use "
+                f"{spec.task} is no longer the task that {self.path} was started with: restore "
+                "it (a run started by rollin.train in Python is resumed by the same call), or use "
                 "another --out."
             )
 
@@ -185,7 +185,7 @@ class RunDirectory:
         if found.spec_hash not in (None, _deep(digest, spec, self.path / CONFIG)):
             raise RollinError(
                 f"{self.path / CONFIG} does not match its spec_hash: engine, task or an option was "
-                "changed by hand. Put it back, or run what you want in another directory."
+                "changed by hand. Restore it, or use another directory for other options."
             )
         return found
 
@@ -200,12 +200,12 @@ class RunDirectory:
         sums = converted(raw, ResultFile, path).sha256
         if sums and sums.get(RESULT) != _sealed(raw, path):
             raise RollinError(
-                f"{path} does not match its checksum: a value was changed. Put it back, or run "
-                "it anew in another directory."
+                f"{path} does not match its checksum: a value was changed. Restore it, or run "
+                "again in another directory."
             )
         return raw
 
-    def read_result(self, kind: type[Kind]) -> Kind:
+    def read_result(self, kind: type[FileType]) -> FileType:
         """The final quantities as the engine's type."""
         return self.convert(self.result(), kind)
 
@@ -223,7 +223,7 @@ class RunDirectory:
             elif sha256(read_bounded(path, LARGEST_DATA)) != sums[name]:
                 raise RollinError(
                     f"{path} does not match its checksum in {RESULT}: it was changed or cut off. "
-                    "Put back what was there."
+                    "Restore the original."
                 )
 
     def columns(
@@ -253,7 +253,9 @@ class RunDirectory:
         path = self.path / "status.json"
         if not os.path.lexists(path):
             return {}
-        return msgspec.to_builtins(read_file(path, StatusFile))
+        found = msgspec.to_builtins(read_file(path, StatusFile))
+        older = found.pop("figures", None)
+        return found if older is None else {"shown": older, **found}
 
     def host(self) -> str:
         """Where it was last run; empty if its status does not tell: nothing else hangs on that."""
@@ -277,7 +279,7 @@ class RunDirectory:
         )
 
     def write_result(self, values: dict[str, Any]) -> None:
-        """Write the final figures, with checksums of them and of what else is kept, and be done."""
+        """Write the final quantities, with checksums of them and of the other files; it is done."""
         kept = [name for name in KEPT if os.path.lexists(self.path / name)]
         sums = {name: sha256(read_bounded(self.path / name, LARGEST_DATA)) for name in kept}
         path, whole = self.path / RESULT, {**values, "sha256": sums}
@@ -309,19 +311,19 @@ def _deep(checksum: Callable[[Any], str], value: Any, path: Path) -> str:
     try:
         return checksum(value)
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
 
 
 def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:
     """In what a run differs from a spec, in words; empty if in nothing."""
     if found.engine != wanted.config.engine:
-        return f"engine {found.engine} there, {wanted.config.engine} asked for"
+        return f"engine {found.engine} there, {wanted.config.engine} requested"
     if found.task != wanted.task:
-        return f"task {found.task} there, {wanted.task} asked for"
+        return f"task {found.task} there, {wanted.task} requested"
     then = type(wanted.config).as_it_was(found.task, found.config)
     before, after = flat(config_from(type(wanted.config), then)), flat(wanted.config)
     changed = [
-        f"{name} {before[name]} there, {value} asked for"
+        f"{name} {before[name]} there, {value} requested"
         for name, value in after.items()
         if before[name] != value
     ]

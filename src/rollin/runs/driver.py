@@ -101,9 +101,14 @@ class Driver(ABC, Generic[Config]):
     def step(self) -> int:
         """Steps so far, of `config.steps`."""
 
-    @abstractmethod
+    @property
+    def at_end(self) -> bool:
+        """Whether the last step is done."""
+        return self.step >= self.config.steps
+
     def fingerprint(self) -> str:
-        """Tells the task from another of the same name."""
+        """Tells the task from another of the same name, if there can be one."""
+        return self.spec.task
 
     def beside(self) -> dict[str, Any]:
         """What config.json tells beside the spec, for whoever looks at it."""
@@ -113,9 +118,9 @@ class Driver(ABC, Generic[Config]):
     def events(self) -> Iterator[Any]:
         """The algorithm's events, one a step, from where the run stands."""
 
-    @abstractmethod
     def take(self, event: Any) -> bool:
         """Count an event; returns whether a checkpoint may be written after it."""
+        return True
 
     @abstractmethod
     def row(self) -> dict[str, Any]:
@@ -129,13 +134,13 @@ class Driver(ABC, Generic[Config]):
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to what `get_state` gave."""
 
-    @abstractmethod
     def status(self) -> dict[str, Any]:
-        """Figures of the moment; `figures` are those to show, as text by title."""
+        """Where the run stands; `shown`: what to show of it, as text by title."""
+        return {"shown": {}}
 
-    @abstractmethod
     def finish(self) -> None:
-        """Write what a finished run leaves, the result last."""
+        """Write what a finished run leaves, the result last: the last row, if there is no more."""
+        self.directory.write_result({**self.row(), "seconds": self.seconds})
 
     def check_result(self) -> None:
         """Refuse what a finished run left if it is not what it wrote."""
@@ -182,16 +187,16 @@ class Driver(ABC, Generic[Config]):
         """Run to the last step (True), or until a stop, with a checkpoint (False)."""
         config, spent_before = self.config, self.seconds
         save_soon = False
-        for event in self.events() if self.step < config.steps else ():
+        for event in () if self.at_end else self.events():
             may_save = self.take(event)
-            if self.step % config.log_every == 0 or self.step == config.steps:
+            if self.step % config.log_every == 0 or self.at_end:
                 row = self.row()
                 self.metrics.write(row)
                 board.write({**row, "steps_per_second": pace.rate})
             self.seconds = spent_before + pace.tick(self.step)
             if pace.status_due():
                 self._report(pace)
-            if self.step == config.steps:
+            if self.at_end:
                 break
             save_soon = save_soon or pace.stopped or pace.checkpoint_due()
             if save_soon and may_save:
@@ -236,8 +241,8 @@ class Driver(ABC, Generic[Config]):
         except _DAMAGE as error:
             raise RollinError(
                 f"The checkpoint in {self.directory.checkpoint} does not hold what this run "
-                f"keeps ({type(error).__name__}: {error}): it is damaged, or of another version. "
-                "Delete the checkpoint directory to start this run anew."
+                f"keeps ({type(error).__name__}: {error}): it is damaged or from another version. "
+                "Delete the checkpoint directory to start this run over."
             ) from error
 
     def _check_step(self, saved: int) -> None:

@@ -62,7 +62,7 @@ def open_regular(path: Path, flags: int) -> int:
         handle = os.open(path, flags | safe, 0o644)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise RollinError(f"{path} is a link: put a copy of the file there.") from error
+            raise RollinError(f"{path} is a link: replace it with a copy of the file.") from error
         if error.errno in (errno.ENXIO, errno.EISDIR):
             raise _not_regular(path) from error
         raise
@@ -73,7 +73,7 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def _not_regular(path: Path) -> RollinError:
-    return RollinError(f"{path} is not a regular file: put a copy of it there.")
+    return RollinError(f"{path} is not a regular file: replace it with a copy.")
 
 
 def check_regular(path: Path) -> None:
@@ -91,7 +91,9 @@ def read_bounded(path: Path, most: int = LARGEST) -> bytes:
         with open(open_regular(path, os.O_RDONLY), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > most:
-                raise RollinError(f"{path} has {size:,} bytes, more than any file of ours has.")
+                raise RollinError(
+                    f"{path} has {size:,} bytes, more than any file that rollin writes."
+                )
             return file.read(most)
     except OSError as error:
         raise RollinError(f"{path} could not be read: {reason(error)}.") from error
@@ -103,7 +105,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(data.decode(), parse_float=_finite, parse_constant=_finite)
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
     except ValueError as error:
         raise RollinError(
             f"{path} is not valid JSON ({error}): the file was cut off or edited; "
@@ -120,7 +122,7 @@ def _finite(text: str) -> float:
     """A number of a JSON file; Python would also take NaN, Infinity and 1e999."""
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no finite number")
+        raise ValueError(f"{text} is not a finite number")
     return number
 
 

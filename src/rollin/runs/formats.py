@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from rollin.errors import RollinError
 from rollin.runs.files import read_json
 
-Kind = TypeVar("Kind", bound=Struct)
+FileType = TypeVar("FileType", bound=Struct)
 Plain = TypeVar("Plain")
 
 MOST = 2**53  # beyond, a float64 does not count one by one
@@ -67,7 +67,10 @@ class ManifestFile(Struct, forbid_unknown_fields=True):
 
 
 class StatusFile(Struct, omit_defaults=True):
-    """status.json: where a run stands, for whoever looks; engines add numbers of their own."""
+    """status.json: where a run stands, for whoever looks; engines add numbers of their own.
+
+    shown: what to show of it, as text by title; figures: the same in files of older versions.
+    """
 
     state: str = "waiting"
     pid: Count = 0
@@ -76,6 +79,7 @@ class StatusFile(Struct, omit_defaults=True):
     error: str | None = None
     step: Count | None = None
     steps: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    shown: dict[str, str] | None = None
     figures: dict[str, str] | None = None
     steps_per_second: Seconds = 0.0
     eta_seconds: Seconds | None = None
@@ -109,7 +113,7 @@ class ProgressSaved(Struct, forbid_unknown_fields=True):
     completed: tuple[Count, Count, str] | None = None
 
 
-def read_file(path: Path, kind: type[Kind]) -> Kind:
+def read_file(path: Path, kind: type[FileType]) -> FileType:
     """A JSON file as its type."""
     return converted(read_json(path), kind, path)
 
@@ -119,11 +123,11 @@ def converted(value: Any, kind: Any, path: Path) -> Any:
     try:
         return msgspec.convert(value, kind)
     except RecursionError as error:
-        raise RollinError(f"{path} is nested too deep to be a file of ours.") from error
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
     except msgspec.ValidationError as error:
         raise RollinError(
-            f"{path} cannot be read: {_words(error)}. It was edited, or is of another version: "
-            "put back what was there."
+            f"{path} cannot be read: {_words(error)}. It was edited, or is from another version: "
+            "restore the original."
         ) from error
 
 

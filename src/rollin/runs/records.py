@@ -69,7 +69,7 @@ class Curve:
         if len(self.steps) == 0:
             raise ValueError("it has no rows")
         if any(len(values) != len(self.steps) for values in self.quantities.values()):
-            raise ValueError("its columns are not equally long")
+            raise ValueError("its columns have different lengths")
         check_order(self.steps.tolist(), "its curve")
 
 
@@ -111,11 +111,11 @@ class Record:
         if not 0 <= self.step <= MOST_STEPS or not 1 <= self.steps <= MOST_STEPS:
             raise ValueError(f"it cannot have {self.step} of {self.steps} steps")
         if self.seed < 0 or not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"seed {self.seed} or scale {self.scale} cannot be")
+            raise ValueError(f"seed {self.seed} or scale {self.scale} is not valid")
         if not all(cost is None or 0 <= cost < math.inf for cost in self.costs):
             raise ValueError("its costs must be numbers of at least 0")
         if (self.k is None) != (self.K is None):
-            raise ValueError("it must have both k and K, or none of them")
+            raise ValueError("it must have both k and K, or neither")
         if self.k is not None and self.K is not None:
             self._check_place(self.k, self.K)
         shares = [
@@ -132,7 +132,7 @@ class Record:
         if ks and (ks[-1] != k or any(b != a + 1 for a, b in pairwise(ks))):
             raise ValueError(f"its switches must lead to k = {k} one by one, got {ks}")
         if self.switches and self.switches[-1].step > self.step:
-            raise ValueError("it has a switch behind its last step")
+            raise ValueError("it has a switch after its last step")
 
     def value(self, reading: Reading) -> float | None:
         """A quantity at a step; None if the run does not tell it."""
@@ -208,7 +208,7 @@ def write_records(records: Sequence[Record]) -> dict[str, bytes]:
         who = [r.family, r.task, condition_text(r.labels), r.seed, f"{r.scale:.12g}"]
         told = [r.engine, r.steps, r.step, int(r.finished)]
         costs = [_cell(cost, 10) for cost in r.costs]
-        last = [_cell(r.value(Reading(name)), 10) for name in quantities]
+        last = [_cell(_at_end(r, name), 10) for name in quantities]
         place = [_cell(value) for value in (r.k, r.K, r.completed)]
         origin = [r.spec_hash, r.key, r.fingerprint, r.version, r.processor]
         runs.append([*who, *told, *costs, *place, *last, *origin])
@@ -237,7 +237,7 @@ def read_records(directory: Path) -> list[Record]:
         who = _who(row)
         where = f"{directory / RUNS}, line {line}"
         if who in seen:
-            raise RollinError(f"{where}: {', '.join(who)} stands there twice: keep one of them.")
+            raise RollinError(f"{where}: {', '.join(who)} appears twice: keep one of them.")
         seen.add(who)
         try:
             records.append(_record(row, curves.get(who, []), switches.get(who, [])))
@@ -307,8 +307,8 @@ def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
         raise RollinError(f"{path} could not be read: {reason(error)}.") from error
     if missing := [name for name in needed if name not in header]:
         raise RollinError(
-            f"{path} has no column {', '.join(missing)}: it is of another version or of another "
-            "kind. Make it anew from its runs, with rollin report."
+            f"{path} has no column {', '.join(missing)}: it is from another version, or is another "
+            "kind of file. Create it again from its runs with rollin report."
         )
     for line, row in enumerate(rows, 2):
         if None in row or None in row.values():
@@ -331,8 +331,17 @@ def _names(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
 
+def _at_end(record: Record, quantity: str) -> float | None:
+    """A quantity at the end of a run, which may be ∞."""
+    told = record.value(Reading(quantity))
+    column = record.curve.quantities.get(quantity)
+    if told is None and column is not None and record.curve.steps[-1] == record.step:
+        return float(column[-1])
+    return told
+
+
 def _cell(value: float | None, digits: int = 6) -> str:
-    if value is None or not math.isfinite(value):
+    if value is None or math.isnan(value):
         return ""
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 

@@ -80,13 +80,13 @@ def counted_part(path: Path, counted: RowsCounted) -> bytes:
         whole = sum(line.endswith(b"\n") for line in lines)
         raise RollinError(
             f"{path} has {max(whole - 1, 0)} rows, its checkpoint counts {counted.rows}: "
-            "the file was cut off. Delete the run directory to start anew."
+            "the file was cut off. Delete the run directory to start over."
         )
     kept = b"".join(lines[: counted.rows + 1])
     if counted.sha256 not in (None, sha256(kept)):
         raise RollinError(
-            f"{path} does not match its checksum: rows were changed. Put them back, or delete the "
-            "run directory to start anew."
+            f"{path} does not match its checksum: rows were changed. Restore them, or delete the "
+            "run directory to start over."
         )
     return kept
 
@@ -112,7 +112,7 @@ def columns_in(data: bytes, path: Path) -> dict[str, list[float]]:
         _check_table(rows)
         return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
     except (ValueError, csv.Error) as error:
-        raise RollinError(f"{path} cannot be read: {error}. Put back what was there.") from error
+        raise RollinError(f"{path} cannot be read: {error}. Restore the original.") from error
 
 
 def _check_table(rows: Sequence[Sequence[str]]) -> None:

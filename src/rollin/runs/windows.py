@@ -1,4 +1,4 @@
-"""The figures of the paper's tables, at any step that a run has reached.
+"""The quantities of the paper's tables, at any step that a run has reached.
 
 κ at the step, and κ, the return and an environment's measures (such as the x-velocity) averaged
 over the steps before it.
@@ -18,7 +18,7 @@ Episodes = Mapping[str, Sequence[float]]
 """Columns of an episodes.csv."""
 
 
-def figures_at(
+def quantities_at(
     step: int, progress: Progress, episodes: Episodes, measures: Iterable[str], last: int
 ) -> dict[str, Any]:
     """κ at `step`, and means over the `last` steps before it; None where no episode ended."""
@@ -50,10 +50,10 @@ def means_at(
 def milestones(
     step: int, progress: Progress, episodes: Episodes, measures: Iterable[str], last: int
 ) -> dict[str, dict[str, Any]]:
-    """Figures at every half a million steps so far, by step."""
+    """Quantities at every half a million steps so far, by step."""
     names = tuple(measures)
     return {
-        str(at): figures_at(at, progress, episodes, names, last)
+        str(at): quantities_at(at, progress, episodes, names, last)
         for at in range(EVERY, step + 1, EVERY)
     }
 

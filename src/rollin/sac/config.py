@@ -23,23 +23,23 @@ class SACConfig:
     gamma: float = 0.99
     """Discount γ."""
     tau: float = 0.005
-    """Share by which the target critics follow the critics at each update."""
+    """Soft update rate of the target critics."""
     learning_rate: float = 3e-4
-    """Step size of Adam, for actor, critics and temperature."""
+    """Adam's learning rate for actor, critics and temperature."""
     initial_temperature: float = 1.0
-    """Entropy temperature at the start; it is learned."""
+    """Initial entropy temperature; it is then learned."""
     target_entropy: float | None = None
-    """Entropy that the temperature aims at; -dim(A)/2 if not given."""
+    """Target entropy; -dim(A)/2 if not given."""
     head_gain: float = 1.0
-    """Gain of the orthogonal first weights of the policy's head of means: 1 as in jaxrl since
-    December 2021, √2 = 1.4142135623730951 before. The head of log standard deviations has 1."""
+    """Gain of the orthogonal initial weights of the policy's mean head: 1 as in jaxrl since
+    December 2021, √2 = 1.4142135623730951 before. The log standard deviation head has gain 1."""
     log_std_min: float = -10.0
     """Lower bound of the policy's log standard deviation."""
     log_std_max: float = 2.0
     """Upper bound of the policy's log standard deviation."""
     threads: int = 1
-    """Threads that share one update at the most (the CPU learner; small networks use fewer). The
-    result is the same to the bit for any number."""
+    """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
+    gives the same result, bit for bit."""
 
     def __post_init__(self) -> None:
         if not self.hidden:

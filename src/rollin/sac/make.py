@@ -40,5 +40,5 @@ def make_learner(
     except MemoryError as error:
         raise RollinError(
             f"Networks of {config.hidden} with a batch of {config.batch} need more memory than "
-            "there is: choose smaller ones."
+            "is available: choose smaller ones."
         ) from error

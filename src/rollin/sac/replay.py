@@ -97,7 +97,7 @@ class Replay:
         except (MemoryError, OverflowError, ValueError) as error:
             gigabytes = capacity * layout.width * 4 / 1e9
             raise RollinError(
-                f"A replay of {capacity:,} rows needs {gigabytes:.1f} GB, which is not there: "
+                f"A replay of {capacity:,} rows needs {gigabytes:.1f} GB, which is not available: "
                 "choose a smaller capacity."
             ) from error
         self._sizes = np.array(
@@ -293,12 +293,12 @@ class Replay:
                 if size < total:
                     raise RollinError(
                         f"{path} holds {size} rows, its checkpoint counts {total}: the file was "
-                        "cut off. Delete the run directory to start anew."
+                        "cut off. Delete the run directory to start over."
                     )
                 if crc is not None and _checksum(file, total * row) != crc:
                     raise RollinError(
                         f"{path} does not match its checksum: rows were changed. Delete the run "
-                        "directory to start anew."
+                        "directory to start over."
                     )
                 file.truncate(HEADER + total * row)
                 file.seek(HEADER + (total - held) * row)

@@ -29,9 +29,9 @@ def block(
         if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
             raise RollinError(f"The grid's {name} must be a list of values, got {values!r}.")
         if name in given:
-            raise RollinError(f"{name} stands in the grid and in the options: leave one out.")
+            raise RollinError(f"{name} is in both the grid and the options: leave one out.")
         if name in named:
-            raise RollinError(f"{name} stands in the grid and in the labels: leave one out.")
+            raise RollinError(f"{name} is in both the grid and the labels: leave one out.")
     found = []
     for point in product(*([_value(v) for v in values] for values in grid.values())):
         chosen = dict(zip(grid, point, strict=True))
@@ -94,7 +94,7 @@ def grid_from(texts: Sequence[str]) -> dict[str, list[Any]]:
         if not (name and equals and values.strip()):
             raise RollinError(f"--grid must be name=value,value, such as beta=0,0.1, got {text!r}.")
         if name in grid:
-            raise RollinError(f"--grid {name} is given twice: put all values behind one.")
+            raise RollinError(f"--grid {name} is given twice: give all values at once.")
         grid[name] = [read_value(part) for part in _split(values)]
     return grid
 

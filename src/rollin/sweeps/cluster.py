@@ -24,7 +24,7 @@ from rollin.runs.engines import engine_of
 from rollin.runs.engines.base import Demands
 from rollin.runs.files import TEMPORARY, make_directory, write_atomically
 from rollin.sweeps.cluster_worker import FETCH_SECONDS, News, RunWorker
-from rollin.sweeps.jobs import Job, JobEvent, Kind
+from rollin.sweeps.jobs import EventKind, Job, JobEvent
 from rollin.sweeps.machine import cores
 from rollin.sweeps.transfer import Sender, receive
 
@@ -224,7 +224,7 @@ class RayExecutor:
             run.write_status("running", **{**news.status, "host": news.host})
         return [JobEvent("progress", running.job, news.status)]
 
-    def _give_up(self, running: _Running, kind: Kind, status: dict[str, Any]) -> JobEvent:
+    def _give_up(self, running: _Running, kind: EventKind, status: dict[str, Any]) -> JobEvent:
         """End an actor, whatever it does, and tell what became of its job."""
         self._running.remove(running)
         with suppress(Exception):  # it may be gone already

@@ -23,7 +23,8 @@ class Condition:
 
     labels: its name; options: what differs from the task's preset; published: what the paper
     prints of it, by reading; until: stop at this step for now, which is in no hash; known_key: its
-    key, if that is known without a look at its task.
+    key, if that is known without a look at its task; first_seed: of its runs; drawn: whether
+    anything is drawn at random, without which one seed tells all.
     """
 
     labels: Mapping[str, str]
@@ -32,6 +33,8 @@ class Condition:
     published: Mapping[Reading, Published] = field(default_factory=dict)
     until: int | None = None
     known_key: str = ""
+    first_seed: int = 0
+    drawn: bool = True
 
     @property
     def name(self) -> str:
@@ -56,6 +59,10 @@ class Condition:
         """Steps of a run at full length."""
         given = self.options.get("steps")
         return int(self.config.steps if given is None else given)
+
+    def seeds(self, count: int) -> range:
+        """Its seeds in a study of so many."""
+        return range(self.first_seed, self.first_seed + (count if self.drawn else 1))
 
     def spec(self, seed: int, scale: float = 1.0, **changes: Any) -> RunSpec[Any]:
         """The run of one seed, shortened by `scale`; changes: options that its engine may have."""

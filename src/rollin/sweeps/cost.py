@@ -23,5 +23,5 @@ def sample_specs(conditions: Sequence[Condition]) -> dict[str, RunSpec[Any]]:
 def core_seconds(
     conditions: Sequence[Condition], seeds: int, speed: Mapping[str, float], scale: float = 1.0
 ) -> float:
-    """Seconds of one core for all seeds of some conditions; speed: steps a second by task."""
+    """Seconds of one core for all seeds of some conditions; speed: steps per second by task."""
     return seeds * scale * sum(one.steps / speed[one.task] for one in conditions)

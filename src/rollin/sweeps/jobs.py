@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from rollin.runs.spec import Membership, RunSpec
 
-Kind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
+EventKind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class JobEvent:
     again: it will be tried again, after any of these.
     """
 
-    kind: Kind
+    kind: EventKind
     job: Job
     status: dict[str, Any]
 

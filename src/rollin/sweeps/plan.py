@@ -9,7 +9,7 @@ from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.select import filter_names, select
 
-Kind = Literal["table", "curves", "picture"]
+StudyKind = Literal["table", "curves", "picture"]
 METHOD = ("method", "beta")  # labels that belong together: what is compared
 KAPPA = Reading("kappa")
 
@@ -22,7 +22,7 @@ class StudyPlan:
     baseline: a filter such as method=baseline that tells what the others are compared with;
     compared: a filter that tells which others, all if empty; family: studies of one family share
     runs and records; kind: a table, curves alone, or a picture without runs; printed: what the
-    paper calls it; probe: module:function, called at switches of context.
+    paper calls it.
     """
 
     name: str
@@ -34,10 +34,9 @@ class StudyPlan:
     baseline: str = ""
     compared: str = ""
     family: str = ""
-    kind: Kind = "table"
+    kind: StudyKind = "table"
     title: str = ""
     printed: str = ""
-    probe: str = ""
 
     @property
     def shared(self) -> str:

@@ -1,4 +1,4 @@
-"""How fast this machine trains: steps a second of a short real run, on all cores at once.
+"""How fast this machine trains: steps per second of a short real run, on all cores at once.
 
 Measured when asked, and kept in the user's cache directory, for the hours that a table will take.
 Reading what is kept loads nothing that computes.
@@ -27,7 +27,7 @@ CACHE = "rates.json"
 
 
 def kept_rates(tasks: Iterable[str], workers: int) -> dict[str, float]:
-    """Steps a second of those tasks that were measured here, with `workers` runs side by side."""
+    """Steps per second of those tasks that were measured here, with `workers` runs side by side."""
     known = _read().get(_key(workers), {})
     return {task: known[task] for task in tasks if task in known}
 
@@ -45,7 +45,7 @@ def keep_rates(rates: Mapping[str, float], workers: int) -> None:
 def measure_side_by_side(
     specs: Mapping[str, RunSpec[Any]], workers: int
 ) -> Iterator[tuple[str, float]]:
-    """Each task with its steps a second, measured now, with `workers` runs of it side by side."""
+    """Each task with its steps per second, measured now, with `workers` runs of it side by side."""
     from rollin.sweeps.local import one_thread_each  # loads all that computes
 
     with one_thread_each(), multiprocessing.get_context("spawn").Pool(workers) as pool:
@@ -54,7 +54,7 @@ def measure_side_by_side(
 
 
 def measure(spec: RunSpec[Any], seconds: float = SECONDS) -> float:
-    """Steps a second of a run, from its first update on."""
+    """Steps per second of a run, from its first update on."""
     from rollin.runs.directory import RunDirectory
 
     engine = engine_of(spec)

@@ -29,7 +29,7 @@ def select(
     found = [c for c in conditions if all(c.labels.get(n) in v for n, v in wanted.items())]
     if not found and not none_is_fine:
         raise RollinError(
-            f"{flag} {text!r} leaves none of the {len(conditions)} conditions: leave one out."
+            f"{flag} {text!r} matches none of the {len(conditions)} conditions: leave one out."
         )
     return found
 
@@ -49,7 +49,7 @@ def _parts(conditions: Sequence[Condition], text: str, flag: str) -> list[tuple[
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not (name and equals and value):
             raise RollinError(
-                f"{flag} must be name=value, or several of them with commas between, got {part!r} "
+                f"{flag} must be name=value, or several of them separated by commas, got {part!r} "
                 f"in {text!r}: the names here are {', '.join(_names(conditions))}."
             )
         found.append((name, value))

@@ -115,7 +115,7 @@ def _check_told_apart(name: str, conditions: Sequence[Condition]) -> None:
         for label in (*condition.labels, *condition.labels.values()):
             if not label or set(label) & set(",="):  # which stand between labels
                 raise RollinError(
-                    f"Labels of {name} must be words without comma and =, got {label!r}."
+                    f"Labels of {name} must be words without commas or =, got {label!r}."
                 )
         if condition.name in names:
             raise RollinError(

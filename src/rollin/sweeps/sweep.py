@@ -17,7 +17,7 @@ from rollin.runs.spec import RunSpec, digest
 from rollin.runs.versions import versions
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.jobs import Job
-from rollin.sweeps.plan import Kind, StudyPlan
+from rollin.sweeps.plan import StudyKind, StudyPlan
 
 SWEEP_FILE = "sweep.json"
 UNSAFE = re.compile(r"[^\w=,.+-]")  # letters that a directory's name does not take everywhere
@@ -44,7 +44,7 @@ class StudyEntry(msgspec.Struct, forbid_unknown_fields=True):
     columns: list[str] = []
     baseline: str = ""
     compared: str = ""
-    kind: Kind = "table"
+    kind: StudyKind = "table"
     title: str = ""
 
 
@@ -152,7 +152,7 @@ class Sweep:
             )
         if found.scale != self.scale:
             raise RollinError(
-                f"{self.out} holds runs at {found.scale:g} of their full length, asked for is "
+                f"{self.out} holds runs at {found.scale:g} of their full length, not "
                 f"{self.scale:g}: give the same --scale or --steps to go on, or another --out."
             )
         return found
@@ -210,8 +210,11 @@ def jobs_of(study: StudyPlan, out: Path, seeds: int, scale: float, **changes: An
     varying = differing(study.conditions)
     places = directory_names(study.conditions)
     found = []
-    for seed in range(seeds):
+    for number in range(seeds):
         for condition in study.conditions:
+            if number >= len(condition.seeds(seeds)):
+                continue
+            seed = condition.seeds(seeds)[number]
             names = [f"{n}={condition.labels[n]}" for n in varying if n in condition.labels]
             found.append(
                 Job(

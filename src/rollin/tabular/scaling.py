@@ -13,7 +13,7 @@ from rollin.tabular.magnitude import Magnitude
 
 
 @dataclass(frozen=True)
-class Growth:
+class Power:
     """A power S^s K^k."""
 
     s: Fraction = Fraction(0)
@@ -63,17 +63,17 @@ PHASE_ONE = (
 _S, _K = Fraction(1), Fraction(1)
 _ROWS = (
     # where, quantity, printed, as it follows, why
-    ("A.3", "1/ε_0", Growth(2 * _S), Growth(2 * _S), ()),
-    ("A.3", "t_0", Growth(_S), Growth(3 * _S / 2), (OFFSET,)),
-    ("A.3", "1/C_ζ", Growth(3 * _S), Growth(3 * _S), ()),
-    ("A.3", "T_2", Growth(_S), Growth(3 * _S / 2), (OFFSET,)),
-    ("A.3", "B_2", Growth(5 * _S), Growth(5 * _S), ()),
-    ("4.1", "T_2", Growth(_S), Growth(3 * _S / 2), (OFFSET,)),
-    ("4.1", "B_2", Growth(3 * _S), Growth(4 * _S), (RATIO,)),
-    ("4.3 one", "T_2", Growth(_S), Growth(5 * _S / 2), (OFFSET, TARGET)),
-    ("4.3 one", "B_2", Growth(3 * _S), Growth(5 * _S), (RATIO, TARGET)),
-    ("4.3 all", "K T_2", Growth(_S, _K), Growth(_S, 5 * _K / 2), (OFFSET, TARGET, UNION)),
-    ("4.3 all", "B_2", Growth(3 * _S), Growth(4 * _S, _K), (RATIO, TARGET, UNION)),
+    ("A.3", "1/ε_0", Power(2 * _S), Power(2 * _S), ()),
+    ("A.3", "t_0", Power(_S), Power(3 * _S / 2), (OFFSET,)),
+    ("A.3", "1/C_ζ", Power(3 * _S), Power(3 * _S), ()),
+    ("A.3", "T_2", Power(_S), Power(3 * _S / 2), (OFFSET,)),
+    ("A.3", "B_2", Power(5 * _S), Power(5 * _S), ()),
+    ("4.1", "T_2", Power(_S), Power(3 * _S / 2), (OFFSET,)),
+    ("4.1", "B_2", Power(3 * _S), Power(4 * _S), (RATIO,)),
+    ("4.3 one", "T_2", Power(_S), Power(5 * _S / 2), (OFFSET, TARGET)),
+    ("4.3 one", "B_2", Power(3 * _S), Power(5 * _S), (RATIO, TARGET)),
+    ("4.3 all", "K T_2", Power(_S, _K), Power(_S, 5 * _K / 2), (OFFSET, TARGET, UNION)),
+    ("4.3 all", "B_2", Power(3 * _S), Power(4 * _S, _K), (RATIO, TARGET, UNION)),
 )
 
 

@@ -6,12 +6,15 @@ noise of its own.
 """
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from rollin.checks import at_least, check_alpha, check_beta, positive
+from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
@@ -27,7 +30,7 @@ from rollin.tabular.elimination import (
 from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
-from rollin.tabular.provable import rollin
+from rollin.tabular.provable import TabularState, rollin
 from rollin.tabular.start import Start, roll_in
 
 THRESHOLD = 0.5  # of the success probability, as in the paper's four rooms
@@ -49,68 +52,140 @@ class Goal:
         return cls(np.eye(mdp.n_states)[0], 2 * (mdp.K + 1))
 
 
-@dataclass(frozen=True)
-class Walk:
-    """How a run ended.
+class Ascent(ABC):
+    """A method on its way to solve the last context.
 
-    solved: whether the last context was; reached: the context that it ended in;
-    gradient_steps, env_steps (roll-in included), rollin_steps: what was spent, up to the cap;
-    predictor: R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π_θ}‖_∞ over the contexts that were begun, with the
-        parameters θ that each began with; NaN if it was not asked for;
-    start: μ_K of the last context, None if it was not begun.
+    progress: the context that it is on, and when it left the others; start: μ_k of that context;
+    gradient_steps, env_steps (roll-in included), rollin_steps: what was spent so far.
+    scratch: learn the last context alone.
     """
 
-    solved: bool
-    reached: int
-    gradient_steps: int
-    env_steps: int = 0
-    rollin_steps: int = 0
-    predictor: float = math.nan
-    start: Array | None = None
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        goal: Goal,
+        beta: float = 0.0,
+        *,
+        recursive: bool = False,
+        scratch: bool = False,
+    ) -> None:
+        self.mdp, self.goal, self.beta = mdp, goal, check_beta(beta)
+        self.recursive, self.scratch = recursive, scratch
+        self.structure = Elimination.of(mdp).arrays
+        self.progress = Progress(mdp.K, mdp.K if scratch else 0)
+        self.start = Start(mdp.rho)
+        self.gradient_steps: int = 0
+        self.env_steps: int = 0
+        self.rollin_steps: int = 0
+
+    @property
+    def solved(self) -> bool:
+        """Whether the last context is."""
+        return self.progress.completed is not None
+
+    @abstractmethod
+    def go(self, most: int) -> None:
+        """Take gradient steps: at most so many, and none on the next context."""
+
+    def until(self, cap: int) -> Self:
+        """Go until the last context is solved, or the cap is reached."""
+        at_least(1, "cap", cap)
+        while not self.solved and self.gradient_steps < cap:
+            self.go(cap - self.gradient_steps)
+        return self
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        start = self.start
+        return {
+            "progress": self.progress.get_state(),
+            "start": {
+                "mu": start.mu,
+                "beta": start.beta,
+                "chain": {str(i): policy for i, policy in enumerate(start.chain)},
+            },
+            "gradient_steps": self.gradient_steps,
+            "env_steps": self.env_steps,
+            "rollin_steps": self.rollin_steps,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+        self.progress.set_state(state["progress"])
+        saved, chain = state["start"], state["start"]["chain"]
+        policies = tuple(chain[str(i)] for i in range(len(chain)))
+        self.start = Start(saved["mu"], policies, float(saved["beta"]))
+        for name in ("gradient_steps", "env_steps", "rollin_steps"):
+            setattr(self, name, at_least(0, name, int(state[name])))
 
 
-def walk_exactly(
-    mdp: ContextualMDP,
-    alpha: float,
-    learning_rate: float,
-    cap: int,
-    *,
-    goal: Goal,
-    beta: float = 0.0,
-    recursive: bool = False,
-    scratch: bool = False,
-    natural: bool = False,
-    predict: bool = False,
-) -> Walk:
-    """Algorithm 1 with the exact gradient, or the natural one, until the last context is solved.
+class ExactAscent(Ascent):
+    """Algorithm 1 with the exact gradient, or the natural one.
 
     The same as `rollin.ExactPG` and `rollin.NaturalPG` under Algorithm 1, in compiled code.
-    scratch: learn the last context alone, from uniform; predict: compute R, too.
+    predict: whether to compute R, too.
+    predictor: R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π_θ}‖_∞ over the contexts that were begun, with the
+        parameters θ that each began with; NaN if it is not computed.
     """
-    check_alpha(alpha)
-    check_beta(beta)
-    positive("learning_rate", learning_rate)
-    at_least(1, "cap", cap)
-    structure = Elimination.of(mdp).arrays
-    theta = np.zeros((mdp.n_states, mdp.n_actions))
-    start = Start(mdp.rho)
-    steps, R = 0, 0.0 if predict else math.nan
-    first = mdp.K if scratch else 0
-    for k in range(first, mdp.K + 1):
-        if k > first:  # lines 5 and 6 of Algorithm 1
-            log_pi = soft.log_softmax(theta)
-            start = roll_in(mdp, start, log_pi, beta, recursive=recursive)
-        if predict:
-            d = visitation_of(theta, start.mu, mdp.gamma, structure)
-            R += _ratio(mdp, alpha, k, d, structure)
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        alpha: float,
+        learning_rate: float,
+        *,
+        goal: Goal,
+        natural: bool = False,
+        predict: bool = False,
+        **method: Any,
+    ) -> None:
+        self.alpha = check_alpha(alpha)
+        self.learning_rate = positive("learning_rate", learning_rate)
+        super().__init__(mdp, goal, **method)
+        self.natural, self.predict = natural, predict
+        self.theta = np.zeros((mdp.n_states, mdp.n_actions))
+        self.predictor = 0.0 if predict else math.nan
+        self._predict()
+
+    def _predict(self) -> None:
+        """Add what the context that begins now has of R."""
+        if self.predict:
+            d = visitation_of(self.theta, self.start.mu, self.mdp.gamma, self.structure)
+            self.predictor += _ratio(self.mdp, self.alpha, self.progress.k, d, self.structure)
+
+    def go(self, most: int) -> None:
+        """Climb on the current context; if that is solved, begin the next one."""
+        mdp, goal, k = self.mdp, self.goal, self.progress.k
         taken, solved = climb(
-            theta, mdp.rewards[k], mdp.success[k], start.mu, goal.start, alpha, mdp.gamma,
-            learning_rate, natural, goal.horizon, goal.threshold, cap - steps, structure,
+            self.theta, mdp.rewards[k], mdp.success[k], self.start.mu, goal.start, self.alpha,
+            mdp.gamma, self.learning_rate, self.natural, goal.horizon, goal.threshold, most,
+            self.structure,
         )  # fmt: skip
-        steps += taken
-        if not solved or k == mdp.K:
-            return Walk(solved, k, steps, predictor=R, start=start.mu if k == mdp.K else None)
-    raise AssertionError("the last context ends the loop")
+        self.gradient_steps += taken
+        if not solved:
+            return
+        why = f"success probability > {goal.threshold:g}"
+        if k == mdp.K:
+            self.progress.complete(self.gradient_steps, why)
+            return
+        log_pi = soft.log_softmax(self.theta)  # lines 5 and 6 of Algorithm 1
+        self.start = roll_in(mdp, self.start, log_pi, self.beta, recursive=self.recursive)
+        self.progress.advance(self.gradient_steps, why)
+        self._predict()
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        return {
+            **super().get_state(),
+            "theta": self.theta.copy(),
+            "predictor": self.predictor if self.predict else 0.0,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+        super().set_state(state)
+        self.theta[:] = state["theta"]
+        self.predictor = float(state["predictor"]) if self.predict else math.nan
 
 
 def _ratio(mdp: ContextualMDP, alpha: float, k: int, d: Array, structure: tuple[I64, ...]) -> float:
@@ -164,69 +239,82 @@ class JudgedFromOutside(RandomHorizonSPG):
         return math.nan
 
 
-def walk_sampled(
+class LearnerAscent(Ascent):
+    """The same with any of the learners, one step at a time.
+
+    sampled: whether roll-ins are walked in the environment, and their steps counted.
+    """
+
+    def __init__(
+        self,
+        mdp: ContextualMDP,
+        learner: TabularLearner,
+        *,
+        goal: Goal,
+        sampled: bool = False,
+        **method: Any,
+    ) -> None:
+        if not mdp.deterministic:
+            raise RollinError("Ascents until solved take deterministic MDPs, got probabilities.")
+        super().__init__(mdp, goal, **method)
+        self.learner, self.sampled = learner, sampled
+        self.rule = SuccessRate(goal.threshold)
+        self._steps: Iterator[tuple[StepInfo, str | None]] | None = None
+
+    def go(self, most: int) -> None:
+        """One gradient step."""
+        if self._steps is None:
+            self._steps = self._from_scratch() if self.scratch else self._algorithm()
+        k = self.progress.k
+        info, mastered = next(self._steps)
+        self.gradient_steps += 1
+        self.env_steps += info.env_steps
+        self.rollin_steps += info.rollin_steps
+        if mastered is not None and k == self.mdp.K:
+            self.progress.complete(self.gradient_steps, mastered)
+
+    def _success(self, learner: TabularLearner, info: StepInfo) -> float:
+        hits, goal = learner.task.success, self.goal
+        return success_from(learner.theta, hits, goal.start, goal.horizon, self.structure)
+
+    def _algorithm(self) -> Iterator[tuple[StepInfo, str | None]]:
+        state = TabularState(self.progress, self.start, [], self.gradient_steps)
+        for step in rollin(
+            self.mdp, self.learner, self.beta, self.rule, state, measure=self._success,
+            recursive=self.recursive, sampled=self.sampled, stop_when_mastered=True,
+        ):  # fmt: skip
+            self.start = state.start
+            yield step.info, step.advance
+
+    def _from_scratch(self) -> Iterator[tuple[StepInfo, str | None]]:
+        if self.gradient_steps == 0:
+            self.learner.begin(self.mdp.task(self.mdp.K), self.start)
+        while True:
+            info = self.learner.step()
+            yield info, self.rule.mastered(self._success(self.learner, info))
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to go on."""
+        return {**super().get_state(), "learner": self.learner.get_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+        super().set_state(state)
+        self.learner.begin(self.mdp.task(self.progress.k), self.start)
+        self.learner.set_state(state["learner"])
+        self._steps = None
+
+
+def sampled_ascent(
     mdp: ContextualMDP,
     alpha: float,
     learning_rate: float,
-    cap: int,
     *,
     goal: Goal,
     batch: int,
     seed: int,
-    beta: float = 0.0,
-    recursive: bool = False,
-    scratch: bool = False,
-) -> Walk:
-    """Algorithm 1 with random-horizon SPG (Algorithms 5 – 7) and a fixed batch.
-
-    Roll-ins are walked in the environment, and their steps counted.
-    """
+    **method: Any,
+) -> LearnerAscent:
+    """Algorithm 1 with random-horizon SPG (Algorithms 5 – 7) and a fixed batch."""
     learner = JudgedFromOutside(mdp, alpha, constant_schedule(batch, learning_rate), seed)
-    return walk_with(
-        mdp, learner, cap, goal=goal, beta=beta, recursive=recursive, scratch=scratch, sampled=True
-    )
-
-
-def walk_with(
-    mdp: ContextualMDP,
-    learner: TabularLearner,
-    cap: int,
-    *,
-    goal: Goal,
-    beta: float = 0.0,
-    recursive: bool = False,
-    scratch: bool = False,
-    sampled: bool = False,
-) -> Walk:
-    """The same with any of the learners, one step at a time."""
-    at_least(1, "cap", cap)
-    if not mdp.deterministic:
-        raise RollinError("Walks until solved take deterministic MDPs, got probabilities.")
-    structure = Elimination.of(mdp).arrays
-    rule = SuccessRate(goal.threshold)
-
-    def exact_success(learner: TabularLearner, info: StepInfo) -> float:
-        hits = learner.task.success
-        return success_from(learner.theta, hits, goal.start, goal.horizon, structure)
-
-    def steps() -> Iterator[tuple[int, StepInfo, str | None]]:
-        if not scratch:
-            for step in rollin(
-                mdp, learner, beta, rule, measure=exact_success, recursive=recursive,
-                sampled=sampled, stop_when_mastered=True,
-            ):  # fmt: skip
-                yield step.k, step.info, step.advance
-            return
-        learner.begin(mdp.task(mdp.K), Start(mdp.rho))
-        while True:
-            info = learner.step()
-            yield mdp.K, info, rule.mastered(exact_success(learner, info))
-
-    env_steps = rollin_steps = 0
-    for taken, (k, info, mastered) in enumerate(steps(), 1):
-        env_steps += info.env_steps
-        rollin_steps += info.rollin_steps
-        solved = mastered is not None and k == mdp.K
-        if solved or taken == cap:
-            return Walk(solved, k, taken, env_steps, rollin_steps)
-    raise AssertionError("a walk ends solved or at its cap")
+    return LearnerAscent(mdp, learner, goal=goal, sampled=True, **method)

@@ -20,6 +20,7 @@ from rollin.runs.spec import RunSpec, digest
 
 MODULES = {
     "tabular": "rollin.runs.engines.tabular",
+    "until-solved": "rollin.runs.engines.until_solved",
     "sac": "rollin.runs.engines.sac",
     "rollin": "rollin.runs.engines.rollin",
     "agent": "rollin.runs.engines.agent",
@@ -47,10 +48,9 @@ def engine_for(task: str) -> Engine[Any]:
             return found
     known = [name for found in engines() for name in found.tasks]
     kinds = "; ".join(found.about for found in engines() if found.about)
-    kinds = "; ".join(found.about for found in engines() if found.about)
     raise RollinError(
         f"Unknown task {task!r}: expected {kinds}; or "
-        f"module:factory that returns an MDP or a contextual environment of yours."
+        f"module:factory that returns your own MDP or contextual environment."
         f"{factory_here(task) or did_you_mean(task, known)}"
     )
 

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Generic
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.records import Record
+from rollin.runs.records import Costs, Curve, Record
+from rollin.runs.rows import thinned
 from rollin.runs.spec import Config, RunSpec
 
 BASE = 300 << 20  # bytes of a process with the compiled kernels and a simulator; 180 – 250 MB seen
@@ -45,31 +46,49 @@ class Engine(ABC, Generic[Config]):
     step_words: ClassVar[str] = "steps"
     tasks: ClassVar[tuple[str, ...]] = ()
     about: ClassVar[str]
-    help: ClassVar[str] = "One run of a task. Interrupted, it goes on where it stopped."
+    help: ClassVar[str] = "One run of a task. If interrupted, it resumes where it stopped."
     task_help: ClassVar[str] = "The task."
     walks: ClassVar[bool] = True
     """Whether its runs walk a curriculum, and have a κ."""
     extends: ClassVar[bool] = False
     """Whether a run that differs from another in its length alone is a part of the longer one."""
 
-    @abstractmethod
     def claims(self, task: str) -> bool:
         """Whether a task of this name is one of its own."""
+        return task in self.tasks
 
     @abstractmethod
     def run(self, spec: RunSpec[Config], at: RunDirectory, **given: Any) -> Driver[Config]:
         """The run of a spec in a directory; given: parts of it that were made in Python."""
 
-    @abstractmethod
     def summary(self, spec: RunSpec[Config], result: dict[str, Any]) -> str:
         """How a finished run ended, in a line."""
+        numbers = {name: v for name, v in result.items() if isinstance(v, int | float)}
+        return ", ".join(f"{name} = {value:.4g}" for name, value in numbers.items())
 
-    @abstractmethod
     def record(self, run: RunDirectory, spec: RunSpec[Config], at: Sequence[int]) -> Record:
         """What a run gave, as far as it has come; at: steps at which its curve is to have a row.
 
-        What belongs to every run (labels, hashes, options, path) is filled in by `read_record`.
+        Its quantities are the columns of metrics.csv, if the engine does not say otherwise. What
+        belongs to every run (labels, hashes, options, path) is filled in by `read_record`.
         """
+        saved = None if run.finished else run.saved()
+        metrics = run.columns("metrics.csv", {}, saved)
+        kept = thinned(metrics["step"], spec.config.steps if saved is None else saved.step, at)
+        steps = metrics.pop("step")[kept]
+        told = run.result() if saved is None else saved.values
+        return Record(
+            task=spec.task,
+            engine=self.name,
+            seed=spec.config.seed,
+            steps=spec.config.steps,
+            step=int(steps[-1]),
+            finished=run.finished,
+            costs=Costs(told.get("seconds")),
+            curve=Curve(steps, {name: column[kept] for name, column in metrics.items()}),
+            spec_hash=spec.hash,
+            key="",
+        )
 
     def preset(self, task: str) -> Config:
         """The options of a task, before any are given."""

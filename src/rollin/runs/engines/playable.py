@@ -82,8 +82,8 @@ def _saved(
     saved = read_checkpoint(run.checkpoint, run.recorded_hash() or spec.hash)
     if saved is None:
         raise RollinError(
-            f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or go "
-            f"on with rollin resume {run.path}."
+            f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or "
+            f"continue it with rollin resume {run.path}."
         )
     k, walked = int(saved.values["rollin"]["progress"]["k"]), saved.values["curriculum"]
     sac = spec.config.sac

@@ -33,7 +33,7 @@ class RollinEngine(Engine[RollinConfig]):
     about = ", ".join(TASKS)
     help = """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
 
-    Interrupted, it goes on where it stopped when started again. The defaults are the task's.
+    If interrupted, the same command resumes it. The defaults are the task's.
     """
     task_help = (
         f"{', '.join(TASKS)}, or module:factory that returns a contextual environment of yours."

@@ -33,8 +33,8 @@ class RollinConfig(RunConfig):
     """Seed of all random streams of the run."""
     algorithm: RollinOptions = field(default_factory=RollinOptions)
     rule: Literal["return", "success"] | None = None
-    """What masters a context: the mean return, or the share of successful episodes; as the
-    environment's own curriculum has it if not given."""
+    """What masters a context: the mean return, or the share of successful episodes; the
+    environment's own rule if not given."""
     threshold: float | None = None
     """R, or the success rate, that the last episodes must exceed; the environment's own if not
     given."""
@@ -61,13 +61,13 @@ class RollinConfig(RunConfig):
     """Another curriculum as a JSON list of contexts: '[[0.5], [1.0], [2.0]]'."""
     literal: bool = False
     """The curriculum of the paper's robots as printed: κ and the threshold's argument are the
-    position, and antmaze-umaze starts at 0. Options that are given still count."""
+    position, and antmaze-umaze starts at 0. Options given explicitly take precedence."""
     env_options: tuple[str, ...] = ()
     """Options of the environment, as name=value."""
     horizon: int | None = None
-    """Steps after which an episode is cut off, if the environment has not ended it before."""
+    """Time limit of an episode in steps, if the environment does not end it earlier."""
     capacity: int | None = None
-    """Newest transitions that the replay holds; all of the run if not given."""
+    """Replay capacity in transitions; the whole run if not given."""
     log_every: int = 5_000
     """Steps between two rows of metrics.csv, each with an evaluation."""
     eval_episodes: int = 5
@@ -76,7 +76,7 @@ class RollinConfig(RunConfig):
     """Steps over which κ, returns and measures are averaged: at the end and at every half a million
     steps in result.json, and at every point of rollin plot."""
     keep_replay: bool = False
-    """Whether the file of all transitions stays when the run has finished."""
+    """Whether to keep the file of all transitions after the run."""
     sac: SACConfig = field(default_factory=SACConfig)
 
     @classmethod

@@ -76,7 +76,7 @@ class RollinResult(msgspec.Struct, forbid_unknown_fields=True):
         if sizes != {self.K + 1}:
             raise RollinError(f"its curriculum must have {self.K + 1} contexts, got {sizes}")
         if self.k > self.K or not math.isclose(self.kappa, kappas[self.k], abs_tol=1e-12):
-            raise RollinError(f"κ = {self.kappa} cannot be with k = {self.k} of {self.K}")
+            raise RollinError(f"κ = {self.kappa} is impossible with k = {self.k} of {self.K}")
 
 
 class LearnerSaved(msgspec.Struct):

@@ -34,7 +34,7 @@ from rollin.runs.networks import good_state, policy_tensors
 from rollin.runs.rows import MetricsWriter, read_metrics
 from rollin.runs.spec import RunSpec
 from rollin.runs.versions import versions
-from rollin.runs.windows import figures_at, milestones
+from rollin.runs.windows import milestones, quantities_at
 from rollin.sac.learner import UpdateInfo
 
 LOSSES = ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature")
@@ -256,7 +256,7 @@ class RollinRun(Driver[RollinConfig]):
             "window_mean": window.mean if window.values else None,
             "window_episodes": len(window.values),
             "threshold": threshold,
-            "figures": {
+            "shown": {
                 "k": f"{progress.k}/{progress.K}",
                 "κ": f"{progress.kappa:.3f}",
                 "mean / threshold": f"{mean} / {threshold:g}",
@@ -318,7 +318,7 @@ class RollinRun(Driver[RollinConfig]):
         )
 
     def finish(self) -> None:
-        """Write the policy and the final figures; the replay file has then done its duty."""
+        """Write the policy and the final quantities; the replay file has then done its duty."""
         if self.config.keep_replay:
             self.state.D.flush()
         policy = save(trained_policy(self.state))
@@ -326,13 +326,13 @@ class RollinRun(Driver[RollinConfig]):
         self.directory.write_result(self.result_values())
 
     def result_values(self) -> dict[str, Any]:
-        """The final figures, as result.json has them."""
+        """The final quantities, as result.json has them."""
         progress, counters = self.state.progress, self.counters
         current, final = self._evaluated  # of the last row, which is of the last step
         ended = read_metrics(self.episodes.path)
         told = (self.step, progress, ended, self.env.measures, self.config.last)
         return {
-            **figures_at(*told),
+            **quantities_at(*told),
             "milestones": milestones(*told),
             "k": progress.k,
             "K": progress.K,

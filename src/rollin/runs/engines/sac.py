@@ -30,7 +30,7 @@ class SACEngine(Engine[SACRunConfig]):
     walks = False
     help = """One run of plain SAC, without a curriculum, on a Gymnasium environment.
 
-    Interrupted, it goes on where it stopped when started again.
+    If interrupted, the same command resumes it.
     """
     task_help = "Id of a Gymnasium environment with real observations and bounded real actions."
     about = "the id of a Gymnasium environment such as Hopper-v5"

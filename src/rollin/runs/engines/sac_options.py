@@ -26,10 +26,10 @@ class SACRunConfig(RunConfig):
     warmup: int = 10_000
     """Uniformly random steps before the first update."""
     capacity: int | None = None
-    """Newest transitions that the replay holds; all of the run if not given."""
+    """Replay capacity in transitions; the whole run if not given."""
     sampling: Literal["uniform", "geometric"] = "uniform"
-    """How a batch is drawn: every transition alike, or recent ones more often (--geometric is
-    short for that)."""
+    """How a batch is drawn: uniformly, or recent transitions more often (short form:
+    --geometric)."""
     p: float = 1e-5
     """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
     log_every: int = 5_000
@@ -37,7 +37,7 @@ class SACRunConfig(RunConfig):
     eval_episodes: int = 10
     """Deterministic episodes per evaluation."""
     keep_replay: bool = False
-    """Whether the file of all transitions stays when the run has finished."""
+    """Whether to keep the file of all transitions after the run."""
     sac: SACConfig = field(default_factory=SACConfig)
 
     @classmethod

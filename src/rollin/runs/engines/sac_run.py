@@ -136,7 +136,7 @@ class SACRun(Driver[SACRunConfig]):
         return {
             "episodes": self.counters.episodes,
             "eval_return": self.counters.eval_return,
-            "figures": {
+            "shown": {
                 "return": f"{self.counters.eval_return:.1f}" if self.metrics.rows else "–",
                 "entropy": f"{self._seen.entropy:.2f}",
                 "temperature": f"{self._seen.temperature:.3f}",
@@ -169,7 +169,7 @@ class SACRun(Driver[SACRunConfig]):
         self.directory.read_result(SACResult)
 
     def finish(self) -> None:
-        """Write the networks and the final figures; the replay file has then done its duty."""
+        """Write the networks and the final quantities; the replay file has then done its duty."""
         if self.config.keep_replay:
             self.replay.flush()
         theta = good_state(self.learner.get_state(), self.step)["theta"]

@@ -33,16 +33,16 @@ class TabularEngine(Engine[TabularConfig]):
     config_class = TabularConfig
     step_words = "gradient steps"
     tasks = ("four-rooms",)
-    about = "four-rooms, or a FILE.npz with an MDP of yours"
-    help = """One run of a task. Interrupted, it goes on where it stopped when started again.
+    about = "four-rooms, or a FILE.npz with your own MDP"
+    help = """One run of a task. If interrupted, the same command resumes it.
 
     Below are the options of tabular tasks; those of ROLLIN on contextual environments are listed
     by rollin train point-umaze --help, those of plain SAC by rollin train Hopper-v5 --help.
     """
     task_help = (
-        "four-rooms, a FILE.npz with an MDP of yours; point-umaze, antmaze-umaze, walker, hopper, "
-        "humanoid, ant; the id of a Gymnasium environment; or module:factory that returns an MDP "
-        "or a contextual environment of yours."
+        "four-rooms, a FILE.npz with your own MDP; point-umaze, antmaze-umaze, walker, hopper, "
+        "humanoid, ant; the id of a Gymnasium environment; or module:factory that returns your own "
+        "MDP or contextual environment."
     )
 
     def claims(self, task: str) -> bool:

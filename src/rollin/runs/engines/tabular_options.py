@@ -54,7 +54,7 @@ class TabularConfig(RunConfig):
     """What makes a trajectory successful in four rooms: any rewarded collect (ours), or a collect
     on the goal itself, as printed."""
     threshold: float = 0.5
-    """Go on to the next context when the success rate is above this."""
+    """Advance to the next context when the success rate exceeds this."""
     reset_adam: bool = True
     """Whether each context starts with fresh Adam moments (ours)."""
     phase1_steps: int = 1000
@@ -66,8 +66,8 @@ class TabularConfig(RunConfig):
     estimator: Literal["unbiased", "printed"] = "unbiased"
     """spg: EstEntQ in its unbiased form, or as printed (biased)."""
     literal: bool = False
-    """The paper's printed reading: success = goal, mu = recursive, rollin = sampled,
-    estimator = printed, whatever those options say."""
+    """The paper's text as printed: success = goal, mu = recursive, rollin = sampled, estimator =
+    printed. It overrides those options."""
     log_every: int = 250
     """Gradient steps between two rows of metrics.csv."""
 

@@ -57,7 +57,7 @@ class TabularResult(msgspec.Struct, forbid_unknown_fields=True):
     def check(self) -> None:
         """Refuse what cannot be, though each value alone could."""
         if self.K < 1 or self.k > self.K or not math.isclose(self.kappa, self.k / self.K):
-            raise RollinError(f"κ = {self.kappa} cannot be with k = {self.k} of {self.K}")
+            raise RollinError(f"κ = {self.kappa} is impossible with k = {self.k} of {self.K}")
 
     @property
     def totals(self) -> dict[str, float]:

@@ -50,7 +50,7 @@ COLUMNS = (
 )
 
 
-def make_learner(mdp: ContextualMDP, config: TabularConfig) -> TabularLearner:
+def tabular_learner(mdp: ContextualMDP, config: TabularConfig) -> TabularLearner:
     """The learner that a configuration names."""
     rate = config.learning_rate
     if rate is None and config.algorithm == "two-phase-spg":
@@ -108,7 +108,7 @@ class TabularRun(Driver[TabularConfig]):
     def __init__(self, spec: RunSpec[TabularConfig], directory: RunDirectory) -> None:
         super().__init__(spec, directory)
         self.mdp = mdp_of(self.spec)
-        self.learner = make_learner(self.mdp, self.config)
+        self.learner = tabular_learner(self.mdp, self.config)
         self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
         self.state = TabularState.initial(self.mdp)
 
@@ -188,7 +188,7 @@ class TabularRun(Driver[TabularConfig]):
             "K": self.mdp.K,
             "kappa": progress.kappa,
             "success": self.counters.last_success,
-            "figures": {
+            "shown": {
                 "k": f"{progress.k}/{self.mdp.K}",
                 "κ": f"{progress.kappa:.3f}",
                 "success": f"{self.counters.last_success:.2f}",
@@ -274,7 +274,7 @@ class TabularRun(Driver[TabularConfig]):
         read_result(self.directory)
 
     def finish(self) -> None:
-        """Write policy and final figures."""
+        """Write policy and final quantities."""
         progress, counters = self.state.progress, self.counters
         log_pi = self.learner.log_pi
         value = returns(self.mdp, log_pi, progress.k, self.config.horizon)
