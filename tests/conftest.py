@@ -4,8 +4,12 @@ slow.txt names the tests, or files of tests, that take more than half a second o
 longest first: they begin, so that all workers end together, and `make test-fast` leaves them out.
 """
 
+import atexit
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,11 @@ settings.register_profile(
     "rollin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rollin")
+
+if "ROLLIN_TEST_STATE" not in os.environ:  # workers have their parent's
+    os.environ["ROLLIN_TEST_STATE"] = tempfile.mkdtemp(prefix="rollin-tests-")
+    atexit.register(shutil.rmtree, os.environ["ROLLIN_TEST_STATE"], ignore_errors=True)
+os.environ["XDG_STATE_HOME"] = os.environ["ROLLIN_TEST_STATE"]  # the key that runs are signed with
 
 SLOW = (Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split()
 KERNELS = (  # the tabular ones and those of SAC, beside each other

@@ -7,6 +7,15 @@ from collections.abc import Iterable
 
 from rollin.errors import RollinError
 
+LARGEST = 1e6  # of real numbers: beyond, float32 soon overflows
+SMALLEST_ALPHA = 1e-30
+MOST = 2**63 - 1  # of whole numbers, seeds among them
+MOST_STEPS = 10**12
+MOST_SAMPLES = 10**8  # of a batch
+LONGEST_HORIZON = 10**6
+WIDEST = 10**6  # of a layer
+MOST_THREADS = 1024
+
 
 def check_alpha(alpha: float) -> float:
     """The entropy coefficient, which must be positive."""
@@ -14,6 +23,10 @@ def check_alpha(alpha: float) -> float:
         raise RollinError(
             f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
             "softmax(Q/α), and a small α such as 1e-4 comes close to the hard maximum."
+        )
+    if not SMALLEST_ALPHA <= alpha <= LARGEST:
+        raise RollinError(
+            f"alpha must lie between {SMALLEST_ALPHA:g} and {LARGEST:g}, got {alpha}."
         )
     return float(alpha)
 
@@ -28,12 +41,14 @@ def check_beta(beta: float) -> float:
     return float(beta)
 
 
-def at_least(least: int, name: str, value: int) -> int:
-    """A whole number that must not be smaller than `least`."""
-    if value != int(value):
+def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
+    """A whole number that must not be smaller than `least`, nor larger than `most`."""
+    if not math.isfinite(value) or value != int(value):
         raise RollinError(f"{name} must be a whole number, got {value}.")
     if value < least:
         raise RollinError(f"{name} must be at least {least}, got {value}.")
+    if value > most:
+        raise RollinError(f"{name} must be at most {most:,}, got {value}.")
     return int(value)
 
 
@@ -44,10 +59,21 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
         raise RollinError(f"{name} must be one of {', '.join(words)}, got {value!r}.")
 
 
-def positive(name: str, value: float) -> float:
-    """A finite number greater than 0."""
+def positive(name: str, value: float, most: float = LARGEST) -> float:
+    """A finite number greater than 0, and not larger than `most`."""
     if not (math.isfinite(value) and value > 0):
         raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
+    if value > most:
+        raise RollinError(f"{name} must be at most {most:g}, got {value}.")
+    return float(value)
+
+
+def within(name: str, value: float, most: float = LARGEST) -> float:
+    """A finite number whose size is not larger than `most`."""
+    if not math.isfinite(value):
+        raise RollinError(f"{name} must be finite, got {value}.")
+    if abs(value) > most:
+        raise RollinError(f"{name} must lie within {most:g} of 0, got {value}.")
     return float(value)
 
 

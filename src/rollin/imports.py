@@ -1,17 +1,75 @@
-"""Importing what users name, from where they stand."""
+"""Importing what users name, from where they stand; what a file names is not imported unasked.
 
+On the command line (`only_named`) code is imported only if its name was typed, or stands in a
+file that is trusted (`rollin.runs.trust`). In Python, whoever calls names it.
+"""
+
+import importlib
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from rollin.errors import RollinError, told
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
+
+_named: set[str] | None = None
+"""The code that may be imported; None: any."""
 
 
 def is_factory(name: str) -> bool:
     """Whether a name is of the form module:factory."""
     return FACTORY.fullmatch(name) is not None
+
+
+@contextmanager
+def only_named() -> Iterator[None]:
+    """While inside, no code is imported but what `name_code` was told of."""
+    global _named
+    before, _named = _named, set()
+    try:
+        yield
+    finally:
+        _named = before
+
+
+def name_code(name: str) -> None:
+    """Note that the user has typed a name, or trusts who did."""
+    if _named is not None:
+        _named.add(name)
+
+
+def check_code(name: str) -> None:
+    """Refuse module:attribute if the user has not named it, or if it is of Python itself.
+
+    A factory is called with options that may come from a file, which the standard library has too
+    many uses for.
+    """
+    module = name.partition(":")[0]
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        raise RollinError(
+            f"{name} is of Python's standard library, which makes no environments: if a module of "
+            "yours has that name, give it another."
+        )
+    if _named is not None and name not in _named:
+        raise RollinError(
+            f"{name} is code that a file names, and not you: it is not run. If you know it, name "
+            "it on the command line, or give --trust where the command has that."
+        )
+
+
+def load_named(name: str, hint: str) -> Any:
+    """What module:attribute names; hint: what to give instead of one that cannot be loaded."""
+    check_code(name)
+    module, _, attribute = name.partition(":")
+    try:
+        with from_here():
+            return getattr(importlib.import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # a module's own code may raise anything
+        raise RollinError(f"{name} cannot be loaded ({told(error)}): {hint}") from error
 
 
 @contextmanager
@@ -22,4 +80,5 @@ def from_here() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(here)
+        if here in sys.path:  # what was imported may have changed it
+            sys.path.remove(here)

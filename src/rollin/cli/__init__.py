@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from rollin import __version__
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+from rollin.imports import only_named
 
 COMMANDS = {
     "demo": "four rooms, baseline against ROLLIN, with a report to open",
@@ -44,9 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = arguments
     try:
-        return _command(name)(rest)
+        with only_named():
+            return _command(name)(rest)
     except RollinError as error:
         print(f"rollin: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        why = f" ({' '.join(str(error).split())})" if str(error) else ""
+        print(f"rollin: There is not enough memory for this{why}: choose less.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("rollin: interrupted.", file=sys.stderr)

@@ -13,6 +13,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.mdps import TABULAR_TASKS, mdp_of
+from rollin.runs.trust import check_trust
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP
@@ -50,10 +51,11 @@ class Run:
         return learned_terms(self.mdp, optima, log_pis, self.config.beta, recursive=recursive)
 
 
-def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
+def read_run(task: str, fixed: Mapping[str, Any], *, trust: bool = False) -> Run | None:
     """The run that a task names, if it is a run directory; refused if the theory is not about it.
 
-    fixed: options that only the run itself may set; None where not given.
+    fixed: options that only the run itself may set; None where not given. trust: whether code that
+    the run names may be run though this user did not make it.
     """
     directory = RunDirectory(Path(task))
     if task in TABULAR_TASKS or not directory.exists:
@@ -74,6 +76,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
             )
     if not directory.finished:
         raise RollinError(f"{task} is not finished: rollin resume {task} goes on with it.")
+    check_trust(directory.path, directory.config, trust=trust)
     mdp, result = mdp_of(spec), directory.result()
     if directory.config.fingerprint != mdp.fingerprint():
         raise RollinError(f"{spec.task} is no longer the task that {task} was run on.")

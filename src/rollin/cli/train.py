@@ -13,7 +13,7 @@ import tyro
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.errors import RollinError
-from rollin.imports import is_factory
+from rollin.imports import is_factory, name_code
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_for, engine_of, engines
 from rollin.runs.engines.base import Engine
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 def parse_options(arguments: Sequence[str]) -> Asked:
     """The options of the engine that the task belongs to, with the task's preset."""
     task = task_among(arguments)
+    name_code(task or "")
     engine = next(iter(engines())) if task is None else engine_for(task)
     preset = engine.config_class() if task is None else engine.preset(task)
     kind = options_class(engine)

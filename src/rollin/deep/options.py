@@ -3,11 +3,10 @@
 Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.md for the rest.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from rollin.checks import at_least, check_beta, one_of
+from rollin.checks import LARGEST, MOST_STEPS, at_least, check_beta, one_of
 from rollin.errors import RollinError
 
 Method = Literal["rollin", "baseline", "scratch", "fresh"]
@@ -52,9 +51,11 @@ class RollinOptions:
             ("counted", ("all", "main")),
         ):
             one_of(name, getattr(self, name), known)
-        if not (math.isfinite(self.go_explore) and self.go_explore >= 0):
-            raise RollinError(f"go_explore must be 0 or more, got {self.go_explore}.")
-        at_least(1, "exp_fill", self.exp_fill)
+        if not 0 <= self.go_explore <= LARGEST:
+            raise RollinError(
+                f"go_explore must be 0 or more, and at most {LARGEST:g}, got {self.go_explore}."
+            )
+        at_least(1, "exp_fill", self.exp_fill, MOST_STEPS)
         if not 0 < self.p < 1:
             raise RollinError(f"p must lie in (0, 1), got {self.p}.")
 

@@ -49,6 +49,7 @@ from rollin.runs.options import config_from, flat
 from rollin.runs.rows import counted_part, read_columns
 from rollin.runs.spec import Membership, RunSpec, digest
 from rollin.runs.systems import processor, take_lock
+from rollin.runs.trust import names_code, signature
 from rollin.runs.versions import versions
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
@@ -107,10 +108,13 @@ class RunDirectory:
                 f"{path} exists and is not a run directory (no config.json): choose another --out."
             )
         make_directory(path)
+        described = spec.to_json()
+        if names_code(described["engine"], spec.task) and (signed := signature(described)):
+            beside["signature"] = signed
         write_json(
             path / CONFIG,
             {
-                **spec.to_json(),
+                **described,
                 "spec_hash": spec.hash,
                 "fingerprint": task,
                 "versions": versions(),

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic
 
+import numpy as np
+
 from rollin.checks import seconds_from
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import (
@@ -214,6 +216,12 @@ class Driver(ABC, Generic[Config]):
             "writers": {name: writer.get_state() for name, writer in self.writers.items()},
         }
         arrays, values = split_state(state)
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise RollinError(
+                    f"The learner diverged: {name} is no longer finite at step {self.step}. The "
+                    "last good checkpoint is kept; a smaller --learning-rate may help."
+                )
         saved = Checkpoint(self.step, self._hash, arrays, values)
         write_checkpoint(self.directory.checkpoint, saved)
 

@@ -30,7 +30,8 @@ class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """config.json: what a run is, and what belongs to it. The spec's hash is of the first three.
 
     family, labels, scale: the condition of a study that it was run for, at which share of its
-    length; key: the condition's, without seed and length.
+    length; key: the condition's, without seed and length; signature: of whoever began a run whose
+    task is code.
     """
 
     engine: str
@@ -46,6 +47,7 @@ class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     labels: dict[str, str] = {}
     scale: Annotated[float, Meta(gt=0)] = 1.0
     key: str = ""
+    signature: str | None = None
 
 
 class ManifestFile(Struct, forbid_unknown_fields=True):
