@@ -24,7 +24,8 @@ RANKS = {
     "cli": 8,
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
-BASE = {"errors", "checks", "imports", "streams", "arrays", "compiling", "policy"}
+BASE = {"errors", "checks", "imports", "regular", "texts", "streams", "arrays", "compiling",
+        "policy"}  # fmt: skip
 FRONT = {"rollin", "rollin.__main__"}  # the lazy table of public names, and python -m rollin
 
 

@@ -9,6 +9,7 @@ from rollin import __version__
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import only_named
+from rollin.texts import one_line
 
 COMMANDS = {
     "demo": "four rooms, baseline against ROLLIN, with a report to open",
@@ -22,6 +23,8 @@ COMMANDS = {
     "report": "an HTML page from one or more directories of runs",
     "list": "the runs below a directory and how they stand",
 }
+
+LONGEST = 2000  # letters of a sentence, which may quote a file
 
 USAGE = """usage: rollin COMMAND [options]
 
@@ -48,12 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with only_named():
             return _command(name)(rest)
     except RollinError as error:
-        print(f"rollin: {error}", file=sys.stderr)
-        return 2
+        return _refuse(str(error))
     except MemoryError as error:
-        why = f" ({' '.join(str(error).split())})" if str(error) else ""
-        print(f"rollin: There is not enough memory for this{why}: choose less.", file=sys.stderr)
-        return 2
+        why = f" ({error})" if str(error) else ""
+        return _refuse(f"There is not enough memory for this{why}: choose less.")
     except KeyboardInterrupt:
         print("rollin: interrupted.", file=sys.stderr)
         return 130
@@ -62,8 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"rollin: {where}{error.strerror or error}.", file=sys.stderr)
-        return 2
+        return _refuse(f"{where}{error.strerror or error}.")
+
+
+def _refuse(sentence: str) -> int:
+    """Say in one line what is wrong."""
+    print(f"rollin: {one_line(sentence, LONGEST)}", file=sys.stderr)
+    return 2
 
 
 def _command(name: str) -> Callable[[Sequence[str]], int]:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load
 
 from rollin.errors import RollinError
+from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular_options import TabularConfig
@@ -43,8 +44,8 @@ class Run:
         """R's terms with the run's own policies and start distributions, without smoothing."""
         path = self.path / "policy.safetensors"
         try:
-            policies = load_file(path).get("log_policies", ())
-        except (OSError, SafetensorError) as error:
+            policies = load(read_bounded(path, LARGEST_DATA)).get("log_policies", ())
+        except (SafetensorError, KeyError, ValueError) as error:
             raise RollinError(f"{path} cannot be read: {error}.") from error
         recursive = self.config.mu == "recursive"
         log_pis = [soft.log_softmax(policy) for policy in policies]

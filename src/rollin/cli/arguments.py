@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
+from rich.text import Text
 
 from rollin.checks import flag
 from rollin.errors import RollinError
 from rollin.runs.systems import STOPS
+from rollin.texts import visible
 
 Options = TypeVar("Options")
 
@@ -95,10 +97,17 @@ def make_console(width: int | None = None) -> Console:
 
     width: of tables where the output is not a terminal.
     """
-    console = Console(markup=False, highlight=False)
+    console = _Console(markup=False, highlight=False)
     if width is not None and not console.is_terminal:
-        return Console(markup=False, highlight=False, width=width)
+        return _Console(markup=False, highlight=False, width=width)
     return console
+
+
+class _Console(Console):
+    """Shows control characters in names and texts of files, instead of obeying them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
 
 
 def typed_command(command: str, arguments: Sequence[str]) -> str:

@@ -21,15 +21,12 @@ from numpy.typing import NDArray
 
 from rollin.checks import flag
 from rollin.errors import RollinError, reason
+from rollin.regular import LARGEST_DATA, check_regular, open_regular, read_bounded
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
-    LARGEST_DATA,
     TEMPORARY,
-    check_regular,
     is_occupied,
     make_directory,
-    open_regular,
-    read_bounded,
     read_json,
     remove_temporaries,
     seal,

@@ -14,6 +14,7 @@ import numpy as np
 
 from rollin.checks import seconds_from
 from rollin.errors import RollinError
+from rollin.regular import check_regular
 from rollin.runs.checkpoint import (
     Checkpoint,
     join_state,
@@ -23,7 +24,7 @@ from rollin.runs.checkpoint import (
     write_checkpoint,
 )
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import check_regular, remove_temporaries
+from rollin.runs.files import check_own, remove_temporaries
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Config, RunSpec
 from rollin.runs.tensorboard import TensorBoardLogger
@@ -163,6 +164,7 @@ class Driver(ABC, Generic[Config]):
             raise
 
     def _execute(self, pace: Pace) -> bool:
+        check_own(self.directory.checkpoint)
         for directory in (self.directory.path, self.directory.checkpoint):
             remove_temporaries(directory)
         self._restore()

@@ -16,7 +16,8 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.imports import name_code
-from rollin.runs.files import read_bounded, seal
+from rollin.regular import read_bounded
+from rollin.runs.files import seal
 from rollin.runs.formats import ConfigFile
 
 KEY_BYTES = 32

@@ -7,6 +7,7 @@ is refused.
 
 import csv
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from rollin import __version__
 from rollin.errors import RollinError, reason
+from rollin.regular import LARGEST_TABLE, open_regular, read_bounded
 from rollin.runs.directory import LOCK, RunDirectory
 from rollin.runs.files import (
     is_occupied,
@@ -42,10 +44,10 @@ def rows_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
     """Rows of a CSV with exactly these columns."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bounded(path, LARGEST_TABLE).decode()
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        rows = list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
         raise RollinError(f"{path} could not be read: {error}.") from error
     if tuple(reader.fieldnames or ()) != tuple(columns):
         raise RollinError(
@@ -103,8 +105,8 @@ class RowStore:
         """Read the rows that are there."""
         remove_temporaries(self.out)
         path = self.out / RUNS
-        if path.exists():
-            data = path.read_bytes()
+        if os.path.lexists(path):
+            data = read_bounded(path, LARGEST_TABLE)
             if not data.endswith(b"\n"):  # a kill in the middle of a row
                 write_atomically(path, data[: data.rfind(b"\n") + 1])
             self.rows = read_rows(path, self.columns) if path.stat().st_size else []
@@ -134,7 +136,8 @@ class RowStore:
         path = self.out / RUNS
         new = not path.exists() or path.stat().st_size == 0
         try:
-            with path.open("a", encoding="utf-8", newline="") as file:
+            handle = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            with open(handle, "a", encoding="utf-8", newline="") as file:
                 file.write(text if new else text.partition("\n")[2])
         except OSError as error:
             raise RollinError(f"{path} could not be written: {reason(error)}.") from error

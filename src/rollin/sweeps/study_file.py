@@ -26,7 +26,7 @@ import msgspec
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import name_code
-from rollin.runs.files import read_bounded
+from rollin.regular import read_bounded
 from rollin.runs.formats import converted
 from rollin.runs.records import Reading
 from rollin.sweeps.build import block, reading
@@ -63,7 +63,7 @@ class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
 def study_from(path: Path, *, trust: bool = False) -> Study:
     """The study of a TOML file; trust: whether code that it names as a task may be run."""
     try:
-        raw = tomllib.loads(read_bounded(path).decode())
+        raw = tomllib.loads(read_bounded(path, follow=True).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RollinError(f"{path} is not valid TOML: {error}.") from error
     _check_names(raw, StudyFile, path)

@@ -1,0 +1,19 @@
+"""Text that comes from elsewhere, such as a stranger's file, made fit to be shown.
+
+Control characters could move a terminal's cursor, change its title or end a line early.
+"""
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
+_CONTROLS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+"""Also those that turn the direction of what follows."""
+
+
+def visible(text: str) -> str:
+    """Control characters as what they are called, but for the end of a line."""
+    return text.translate(_CONTROLS)
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """The same without ends of lines, and cut off if it is longer than `most`."""
+    line = visible(" ".join(text.split("\n")))
+    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
