@@ -7,6 +7,22 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 _CONTROLS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 """Also those that turn the direction of what follows."""
 
+_PLAIN = {
+    "κ": "kappa", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "Δ": "Delta", "ε": "eps",
+    "ζ": "zeta", "η": "eta", "θ": "theta", "μ": "mu", "ρ": "rho", "π": "pi", "ω": "omega",
+    "σ": "sigma", "Σ": "sum", "∈": "in", "∞": "inf", "√": "sqrt", "≤": "<=", "≥": ">=", "≈": "~",
+    "±": "+-", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "→": "->", "◆": "*",
+}  # fmt: skip
+"""Letters of ours in ASCII."""
+
+
+def plainly(error: UnicodeError) -> tuple[str, int]:
+    """What to write where an output's encoding lacks letters; see `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter, "?") for letter in lacking), error.end
+
 
 def visible(text: str) -> str:
     """Control characters as what they are called, but for the end of a line."""

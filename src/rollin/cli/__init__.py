@@ -24,6 +24,8 @@ COMMANDS = {
     "list": "the runs below a directory and how they stand",
 }
 
+RUNNING = ("demo", "train", "resume", "sweep", "reproduce")
+"""Commands that have not done their work if their output is closed."""
 LONGEST = 2000  # letters of a sentence, which may quote a file
 
 USAGE = """usage: rollin COMMAND [options]
@@ -60,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if name not in RUNNING:
+            return 0
+        return _refuse("Nobody reads the output any more: the same command goes on with the rest.")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _refuse(f"{where}{error.strerror or error}.")

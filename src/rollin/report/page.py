@@ -64,7 +64,7 @@ def make_report(
     _keep_runs(collection, labelled(every), out.parent)
     with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
         drawn = pictures(labelled(results))
-        write_atomically(out, render(collection, results, drawn, title).encode())
+        write_atomically(out, _encoded(render(collection, results, drawn, title)))
         if images:
             _write_images(out.parent / "figures", results, drawn)
     for found in results:
@@ -73,6 +73,11 @@ def make_report(
             write_atomically(out.parent / f"{name}.csv", table_csv(found).encode())
             write_atomically(out.parent / f"{name}.tex", table_latex(found).encode())
     return results
+
+
+def _encoded(page: str) -> bytes:
+    """A path may hold what is no letter."""
+    return page.encode(errors="replace")
 
 
 def labelled(results: Sequence[StudyResults]) -> list[Record]:

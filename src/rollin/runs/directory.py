@@ -45,7 +45,14 @@ from rollin.runs.formats import (
 from rollin.runs.options import config_from, flat
 from rollin.runs.rows import counted_part, read_columns
 from rollin.runs.spec import Membership, RunSpec, digest
-from rollin.runs.systems import processor, take_lock
+from rollin.runs.systems import (
+    LARGEST_PID,
+    is_alive,
+    not_in_children,
+    process_began,
+    processor,
+    take_lock,
+)
 from rollin.runs.trust import names_code, signature
 from rollin.runs.versions import versions
 
@@ -160,14 +167,12 @@ class RunDirectory:
             file.seek(0)  # where Windows locks is far behind what the file says
             if not taken:
                 holder = file.read(20).decode(errors="replace").strip()
-                raise RunBusyError(
-                    f"{self.path} is being run by process {holder or '?'}: "
-                    "wait for it, or use another --out."
-                )
+                raise RunBusyError(f"{self.path} is being run by {_told_holder(holder)}")
             file.truncate(0)
             file.write(str(os.getpid()).encode())
             file.flush()
-            yield
+            with not_in_children(file.fileno()):
+                yield
 
     def remove_leftovers(self) -> None:
         """Delete what a kill in the middle of a write left, unless somebody is running this.
@@ -264,18 +269,17 @@ class RunDirectory:
             return ""
 
     def write_status(self, state: str, **values: Any) -> None:
-        """Say where the run stands, for whoever looks from outside."""
-        write_json(
-            self.path / "status.json",
-            {
-                "state": state,
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "updated": round(time.time(), 1),
-                **values,
-            },
-            durable=False,
-        )
+        """Say where the run stands, for whoever looks from outside; a run does not end of it."""
+        told = {
+            "state": state,
+            "pid": os.getpid(),
+            "began": process_began(os.getpid()),
+            "host": socket.gethostname(),
+            "updated": round(time.time(), 1),
+            **values,
+        }
+        with suppress(RollinError):
+            write_json(self.path / "status.json", told, durable=False)
 
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final figures, with checksums of them and of what else is kept, and be done."""
@@ -284,6 +288,18 @@ class RunDirectory:
         path, whole = self.path / RESULT, {**values, "sha256": sums}
         whole["sha256"] = {**sums, RESULT: _sealed(whole, path)}
         write_json(path, whole)
+
+
+def _told_holder(holder: str) -> str:
+    """Who has a lock, and what to do about it."""
+    known = holder.isascii() and holder.isdigit() and 0 < int(holder) <= LARGEST_PID
+    if known and not is_alive(int(holder)):
+        return (
+            f"a process that process {holder} started, which is gone itself: end what it left "
+            "behind, or use another --out."
+        )
+    who = holder if known else "?"
+    return f"process {who}: wait for it, or use another --out."
 
 
 def _check_finite(spec: RunSpec[Any]) -> None:

@@ -46,7 +46,8 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
         raise RollinError(
             f"{path} could not be written: it would hold a number that is not finite."
         ) from error
-    write_atomically(path, text.encode(), durable=durable)
+    # a path that the system's encoding cannot tell, in a command, is written as it can be
+    write_atomically(path, text.encode(errors="replace"), durable=durable)
 
 
 def read_json(path: Path) -> dict[str, Any]:

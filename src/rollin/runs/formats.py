@@ -69,10 +69,14 @@ class ManifestFile(Struct, forbid_unknown_fields=True):
 
 
 class StatusFile(Struct, omit_defaults=True):
-    """status.json: where a run stands, for whoever looks; engines add numbers of their own."""
+    """status.json: where a run stands, for whoever looks; engines add numbers of their own.
+
+    began: when the process did, as the system counts: its number may since be another's.
+    """
 
     state: str = "waiting"
     pid: Count = 0
+    began: Count | None = None
     host: str = ""
     updated: float = 0.0
     error: str | None = None
