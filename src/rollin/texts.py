@@ -5,7 +5,8 @@ Control characters could move a terminal's cursor, change its title or end a lin
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 _CONTROLS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Also those that turn the direction of what follows."""
+_CONTROLS |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+"""Also those that turn the direction of what follows, and bytes of a path that are no letters."""
 
 _PLAIN = {
     "κ": "kappa", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "Δ": "Delta", "ε": "eps",
@@ -26,7 +27,7 @@ def plainly(error: UnicodeError) -> tuple[str, int]:
 
 def visible(text: str) -> str:
     """Control characters as what they are called, but for the end of a line."""
-    return text.translate(_CONTROLS)
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def one_line(text: str, most: int | None = None) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
-from rich.console import Console
-from rich.text import Text
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from rollin.checks import flag
 from rollin.errors import RollinError
@@ -106,8 +106,14 @@ def make_console(width: int | None = None) -> Console:
 class _Console(Console):
     """Shows control characters in names and texts of files, instead of obeying them."""
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible(text), **options)
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+    def on_broken_pipe(self) -> None:
+        raise  # it is called where the error is handled; `main` says what it means
 
 
 def typed_command(command: str, arguments: Sequence[str]) -> str:

@@ -57,7 +57,8 @@ from rollin.runs.trust import names_code, signature
 from rollin.runs.versions import versions
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
-KEPT = ("metrics.csv", "episodes.csv", "policy.safetensors")
+POLICY = "policy.safetensors"
+KEPT = ("metrics.csv", "episodes.csv", POLICY)
 """Files of a finished run whose checksums are in its result, as far as they are there."""
 
 
