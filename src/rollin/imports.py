@@ -74,11 +74,17 @@ def load_named(name: str, hint: str) -> Any:
 
 @contextmanager
 def from_here() -> Iterator[None]:
-    """While inside, modules in the working directory can be imported, as with `python -m`."""
+    """While inside, modules in the working directory can be imported, as with `python -m`.
+
+    What is imported and called there may name other code in its turn.
+    """
+    global _named
     here = str(Path.cwd())
     sys.path.insert(0, here)
+    before, _named = _named, None
     try:
         yield
     finally:
+        _named = before
         if here in sys.path:  # what was imported may have changed it
             sys.path.remove(here)

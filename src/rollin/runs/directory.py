@@ -114,7 +114,7 @@ class RunDirectory:
             )
         make_directory(path)
         described = spec.to_json()
-        if names_code(described["engine"], spec.task) and (signed := signature(described)):
+        if names_code(spec.task) and (signed := signature(described)):
             beside["signature"] = signed
         write_json(
             path / CONFIG,

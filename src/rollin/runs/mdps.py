@@ -62,7 +62,8 @@ def gives_mdp(task: str) -> bool:
 def _from_factory(task: str) -> ContextualMDP:
     factory = load_factory(task)
     try:
-        mdp = factory() if callable(factory) else factory
+        with from_here():
+            mdp = factory() if callable(factory) else factory
     except RollinError:
         raise
     except (Exception, SystemExit) as error:

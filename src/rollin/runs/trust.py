@@ -23,9 +23,13 @@ from rollin.runs.formats import ConfigFile
 KEY_BYTES = 32
 
 
-def names_code(engine: str, task: str) -> bool:
-    """Whether a task is code that is imported: module:factory, or the module:id of Gymnasium."""
-    return ":" in task and not (engine == "tabular" and task.endswith(".npz"))
+def names_code(task: str) -> bool:
+    """Whether a task is code that is imported: module:factory, or the module:id of Gymnasium.
+
+    A file of arrays is none, though its path may hold a colon; whoever would import it all the same
+    is stopped there (`rollin.imports.check_code`).
+    """
+    return ":" in task and not task.endswith(".npz")
 
 
 def signature(spec: dict[str, Any]) -> str | None:
@@ -39,7 +43,7 @@ def check_trust(path: Path, config: ConfigFile, *, trust: bool) -> None:
 
     path: of the run; config: what its config.json holds.
     """
-    if not names_code(config.engine, config.task):
+    if not names_code(config.task):
         return
     if not (trust or _made_here(config)):
         raise RollinError(
