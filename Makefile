@@ -16,7 +16,9 @@ SITE := build/docs
 EVIDENCE ?= ../rollin-evidence
 EVIDENCE_COMMIT := ff507c0d5214ba84b3cc0661c7c988f6113b617a
 
-.PHONY: demo test test-fast browser lint format docs pages bench bench-sac bench-sac-avx2 \
+MINUTES ?= 10
+
+.PHONY: demo test test-fast fuzz browser lint format docs pages bench bench-sac bench-sac-avx2 \
 	bench-scaling bench-learning bench-peers evidence evidence-collect clean
 
 demo: $(VENV)/core
@@ -31,6 +33,10 @@ test: $(VENV)/dev browser
 # without those of tests/slow.txt: no runs of seconds, no browser, no cluster
 test-fast: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+# changes of files and options at random; what goes wrong is written to build/fuzz, to be tried again
+fuzz: $(VENV)/dev
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

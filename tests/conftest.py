@@ -10,6 +10,7 @@ for directories of runs that nobody has to train. Tests that share a costly fixt
 have one `xdist_group`, so that one worker makes it.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -29,6 +30,11 @@ settings.register_profile(
     "rollin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rollin")
+
+if "ROLLIN_TEST_STATE" not in os.environ:  # workers have their parent's
+    os.environ["ROLLIN_TEST_STATE"] = tempfile.mkdtemp(prefix="rollin-tests-")
+    atexit.register(shutil.rmtree, os.environ["ROLLIN_TEST_STATE"], ignore_errors=True)
+os.environ["XDG_STATE_HOME"] = os.environ["ROLLIN_TEST_STATE"]  # the key that runs are signed with
 
 SLOW = (Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split()
 KERNELS = (  # the tabular ones and those of SAC, beside each other

@@ -1,5 +1,7 @@
 """Finished runs written by hand through the real classes, without training."""
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,10 +14,10 @@ from rollin.paper.four_rooms import condition
 from rollin.paper.tables import find_table, tables
 from rollin.report.page import make_report
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import rollin_run
+from rollin.runs.engines import condition_key, rollin_run
 from rollin.runs.engines.sac_run import COLUMNS as SAC_COLUMNS
 from rollin.runs.engines.tabular_run import COLUMNS as TABULAR_COLUMNS
-from rollin.runs.files import write_json
+from rollin.runs.files import read_json, write_json
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.versions import versions
@@ -162,4 +164,44 @@ def robots(out: Path, names: dict[str, list[int]], scale: float = 0.01, seeds: i
                 gain = 1.0 + seed + (one.labels["method"] == "rollin")
                 advances = names[one.labels["method"]]
                 deep_run(out / one.name / f"seed={seed}", one.spec(seed, scale), advances, gain)
+    return out
+
+
+def with_names(out: Path, name: str) -> Path:
+    """Runs and a sweep whose files say one thing wherever a file may hold a name."""
+    conditions = find_table("velocity-summary").conditions
+    task = next(c for c in conditions if c.labels["method"] == "rollin")
+    keys = {beta: condition_key(task.spec(0, 0.01, beta=float(beta))) for beta in ("0", "0.1")}
+    for seed in range(2):
+        for beta in ("0", "0.1"):
+            path = out / beta / f"seed={seed}"
+            spec = task.spec(seed, 0.01, beta=float(beta))
+            deep_run(path, spec, [], command=name)
+            run = RunDirectory(path)
+            config, result = read_json(path / "config.json"), read_json(path / "result.json")
+            labels = {"beta": beta, name: f"{name} {beta}"}
+            condition = Membership(name, labels, 0.01, keys[beta])
+            write_json(path / "config.json", config | condition.to_json()
+                       | {"versions": {"rollin": name}, "processor": name})  # fmt: skip
+            write_json(path / "status.json", {"state": name, "host": name, "error": name})
+            episodes = path / "episodes.csv"
+            header, _, rows = episodes.read_text().partition("\n")
+            columns = ["x" if c == "x_velocity" else c for c in header.split(",")]
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(
+                [name if column == "x" else column for column in columns]
+            )
+            episodes.write_text(line.getvalue() + rows)
+            del result["sha256"]
+            renamed = {n.replace("x_velocity", name): v for n, v in result.items()}
+            run.write_result(renamed | {"warning": name, "versions": {"rollin": name}})
+    entries = [
+        {"labels": {"beta": beta, name: f"{name} {beta}"}, "task": task.task,
+         "options": {"steps": 10_000}, "key": keys[beta]}
+        for beta in ("0", "0.1")
+    ]  # fmt: skip
+    study = {"name": name, "title": name, "conditions": entries, "seeds": 2, "baseline": "",
+             "readings": [["kappa", None], [name, None]]}  # fmt: skip
+    write_json(out / "sweep.json", {"family": name, "scale": 0.01, "commands": [name],
+                                    "runs": {name: name}, "studies": [study]})  # fmt: skip
     return out

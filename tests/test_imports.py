@@ -24,17 +24,8 @@ RANKS = {
     "cli": 8,
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
-BASE = {
-    "errors",
-    "checks",
-    "imports",
-    "streams",
-    "arrays",
-    "compiling",
-    "policy",
-    "policy_onnx",
-    "names",
-}
+BASE = {"errors", "checks", "imports", "regular", "texts", "streams", "arrays", "compiling",
+        "policy", "policy_onnx", "names"}  # fmt: skip
 FRONT = {"rollin", "rollin.__main__"}  # the lazy table of public names, and python -m rollin
 
 

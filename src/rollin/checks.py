@@ -7,6 +7,14 @@ from collections.abc import Iterable
 
 from rollin.errors import RollinError
 
+LARGEST = 1e6  # of real numbers: beyond, float32 soon overflows
+MOST = 2**63 - 1  # of whole numbers, seeds among them
+MOST_STEPS = 2**53  # beyond, a float64 does not count one by one
+MOST_SAMPLES = 10**8  # of a batch
+LONGEST_HORIZON = 10**6
+WIDEST = 10**7  # of a layer
+MOST_THREADS = 1024
+
 
 def check_alpha(alpha: float) -> float:
     """The entropy coefficient, which must be positive."""
@@ -15,6 +23,8 @@ def check_alpha(alpha: float) -> float:
             f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
             "softmax(Q/α), and a small α such as 1e-4 comes close to the hard maximum."
         )
+    if alpha > LARGEST:
+        raise RollinError(f"alpha must be at most {LARGEST:g}, got {alpha}.")
     return float(alpha)
 
 
@@ -38,12 +48,14 @@ def check_gamma(gamma: float) -> float:
     return float(gamma)
 
 
-def at_least(least: int, name: str, value: int) -> int:
-    """A whole number that must not be smaller than `least`."""
-    if value != int(value):
+def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
+    """A whole number that must not be smaller than `least`, nor larger than `most`."""
+    if not math.isfinite(value) or value != int(value):
         raise RollinError(f"{name} must be a whole number, got {value}.")
     if value < least:
         raise RollinError(f"{name} must be at least {least}, got {value}.")
+    if value > most:
+        raise RollinError(f"{name} must be at most {most:,}, got {value}.")
     return int(value)
 
 
@@ -54,10 +66,21 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
         raise RollinError(f"{name} must be one of {', '.join(words)}, got {value!r}.")
 
 
-def positive(name: str, value: float) -> float:
-    """A finite number greater than 0."""
+def positive(name: str, value: float, most: float = LARGEST) -> float:
+    """A finite number greater than 0, and not larger than `most`."""
     if not (math.isfinite(value) and value > 0):
         raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
+    if value > most:
+        raise RollinError(f"{name} must be at most {most:g}, got {value}.")
+    return float(value)
+
+
+def within(name: str, value: float, most: float = LARGEST) -> float:
+    """A finite number whose size is not larger than `most`."""
+    if not math.isfinite(value):
+        raise RollinError(f"{name} must be finite, got {value}.")
+    if abs(value) > most:
+        raise RollinError(f"{name} must lie within {most:g} of 0, got {value}.")
     return float(value)
 
 

@@ -19,8 +19,10 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """Kind and text of an error of somebody else's code, in one line, to stand in a sentence."""
+    if isinstance(error, SystemExit):  # which would end the program, and may look like success
+        return f"it called sys.exit({error.code!r})"
     text = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

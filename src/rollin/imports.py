@@ -1,13 +1,24 @@
-"""Importing what users name, from where they stand."""
+"""Importing what users name, from where they stand; what a file names is not imported unasked.
+
+On the command line (`only_named`) code is imported only if its name was typed, or stands in a
+file that is trusted (`rollin.runs.trust`). In Python, whoever calls names it.
+"""
 
 import ast
+import importlib
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from rollin.errors import RollinError, told
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
+
+_named: set[str] | None = None
+"""The code that may be imported; None: any."""
 
 
 def is_factory(name: str) -> bool:
@@ -16,14 +27,70 @@ def is_factory(name: str) -> bool:
 
 
 @contextmanager
-def from_here() -> Iterator[None]:
-    """While inside, modules in the working directory can be imported, as with `python -m`."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+def only_named() -> Iterator[None]:
+    """While inside, no code is imported but what `name_code` was told of."""
+    global _named
+    before, _named = _named, set()
     try:
         yield
     finally:
-        sys.path.remove(here)
+        _named = before
+
+
+def name_code(name: str) -> None:
+    """Note that the user has typed a name, or trusts who did."""
+    if _named is not None:
+        _named.add(name)
+
+
+def check_code(name: str) -> None:
+    """Refuse module:attribute if the user has not named it, or if it is of Python itself.
+
+    A factory is called with options that may come from a file, which the standard library has too
+    many uses for.
+    """
+    module = name.partition(":")[0]
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        raise RollinError(
+            f"{name} is of Python's standard library, which makes no environments: if a module of "
+            "yours has that name, give it another."
+        )
+    if _named is not None and name not in _named:
+        raise RollinError(
+            f"{name} is code that a file names, and not you: it is not run. If you know it, name "
+            "it on the command line, or give --trust where the command has that."
+        )
+
+
+def load_named(name: str, hint: str) -> Any:
+    """What module:attribute names; hint: what to give instead of one that cannot be loaded."""
+    check_code(name)
+    module, _, attribute = name.partition(":")
+    try:
+        with from_here():
+            return getattr(importlib.import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # a module's own code may raise anything
+        raise RollinError(
+            f"{name} cannot be loaded ({told(error)}): {hint}{where_looked(module, error)}"
+        ) from error
+
+
+@contextmanager
+def from_here() -> Iterator[None]:
+    """While inside, modules in the working directory can be imported, as with `python -m`.
+
+    What is imported and called there may name other code in its turn.
+    """
+    global _named
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    before, _named = _named, None
+    try:
+        yield
+    finally:
+        _named = before
+        if here in sys.path:  # what was imported may have changed it
+            sys.path.remove(here)
 
 
 def factory_here(name: str) -> str:
@@ -45,7 +112,7 @@ def factory_here(name: str) -> str:
     return f" Did you mean {module}:{likely[0]}?" if likely else ""
 
 
-def where_looked(name: str, error: Exception) -> str:
+def where_looked(name: str, error: BaseException) -> str:
     """Where a module was looked for, if that is what failed."""
     if not isinstance(error, ModuleNotFoundError) or error.name != name.split(".")[0]:
         return ""

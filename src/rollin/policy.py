@@ -14,9 +14,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 
 from rollin.errors import RollinError, reason
+from rollin.regular import LARGEST_DATA, read_bounded
 
 Float = NDArray[np.float32]
 LAST = "last"  # of the contexts of the curriculum
@@ -49,18 +50,13 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
-        """Read a policy.safetensors, or the one in a run directory; links are not followed."""
+        """Read a policy.safetensors, or the one in a run directory (links there are refused)."""
         path = Path(path)
-        path = path / "policy.safetensors" if path.is_dir() else path
+        inside = path.is_dir()
+        path = path / "policy.safetensors" if inside else path
         try:
-            if path.is_symlink() or (
-                path.exists() and not path.is_file()
-            ):  # a pipe would never end
-                raise RollinError(f"{path} is not a regular file: replace it with a copy.")
-            tensors = load_file(path)
-        except OSError as error:
-            raise RollinError(f"{path} could not be read: {reason(error)}.") from error
-        except SafetensorError as error:
+            tensors = load(read_bounded(path, LARGEST_DATA, follow=not inside))
+        except (SafetensorError, KeyError, ValueError) as error:  # also of dtypes NumPy lacks
             raise RollinError(
                 f"{path} is not a policy of a deep run, or is damaged: {error}."
             ) from error

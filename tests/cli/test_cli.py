@@ -101,7 +101,7 @@ BAD = {
     "nothing to report": (("report",), "needs at least one directory"),
     "reward of another task": (("theory", "x.npz", "--reward", "hard"), "belong to four-rooms"),
     "alpha overflow": (("theory", "four-rooms", "--alpha", "1e-308"), "overflows"),
-    "file": (("theory", "/nowhere/mdp.npz"), "cannot be read"),
+    "file": (("theory", "/nowhere/mdp.npz"), "could not be read"),
 }
 
 

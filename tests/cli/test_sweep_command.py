@@ -135,7 +135,7 @@ def test_a_file_a_module_the_command_and_python_do_the_same_runs(
     )
     monkeypatch.chdir(tmp_path)
     assert sweep(tmp_path / "line", *GRID, *SMALL, "--seeds", "1") == 0
-    assert sweep(tmp_path / "toml", what="mine.toml") == 0
+    assert sweep(tmp_path / "toml", "--trust", what="mine.toml") == 0
     assert sweep(tmp_path / "module", what="my_studies:STUDY") == 0
     hashes = [
         read_json(tmp_path / name / "sweep.json")["runs"] for name in ("line", "toml", "module")
@@ -230,8 +230,8 @@ def test_plain_sac_is_swept_by_its_return(tmp_path, monkeypatch, capsys) -> None
         "module": (["nowhere:STUDY"], "nowhere:STUDY cannot be loaded"),
         "absent": (["tests.toys:STUDY"], "tests.toys:STUDY cannot be loaded"),
         "no file": (["nowhere.toml"], "nowhere.toml"),
-        "a study": (["own.toml", "--grid", "beta=0"], "has options of its own: leave out --grid"),
-        "options": (["own.toml", "--steps", "9"], "has options of its own: leave out --steps."),
+        "a study": (["own.toml", "--trust", "--grid", "beta=0"], "of its own: leave out --grid"),
+        "options": (["own.toml", "--trust", "--steps", "9"], "of its own: leave out --steps."),
         "typo": (["typo.toml"], "unknown entry 'gird': expected"),
         "own": (["point-umaze", *GRID, "--out", "full"], "full exists and is not a sweep"),
     }.values(),

@@ -10,6 +10,7 @@ import pytest
 from rollin.analysis.collect import collect
 from rollin.cli import main
 from rollin.paper.tables import find_table
+from rollin.report.charts import line_id
 from rollin.report.page import make_report
 from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.engines.tabular_options import TabularConfig
@@ -17,7 +18,7 @@ from rollin.runs.records import Reading
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.published import published
 from rollin.sweeps.study import Condition, Study
-from tests.made_runs import STUDIES, deep_run, sac_run, tabular_run
+from tests.made_runs import STUDIES, deep_run, sac_run, tabular_run, with_names
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -168,7 +169,7 @@ def shown(block: Any, label: str) -> list[int]:
             [...figure.querySelectorAll("svg [data-line]")]
                 .filter((part) => part.dataset.line === label)
                 .filter((part) => getComputedStyle(part).display !== "none").length)""",
-        label,
+        line_id(label),
     )
 
 
@@ -290,3 +291,58 @@ def test_the_report_of_a_sweep_of_ones_own_compares_with_its_baseline(browser, t
     assert page.locator("button.key").all_inner_texts() == ["β = 0", "β = 0.4"]
     assert "published" not in page.locator("main").inner_text().lower()
     page.close()
+
+
+HOSTILE = (
+    '"><img src=x onerror="document.title=1">',
+    "'><svg onload='document.title=1'>",
+    "</script><script>document.title=1</script>",
+    "</title><script>document.title=1</script>",
+    "</style></pre><script>document.title=1</script>",
+    "--><iframe srcdoc='<script>parent.document.title=1</script>'>",
+    "javascript:document.title=1",
+    "a\\q \\1 \\g<0>",
+    r"$\frac$ $x^$ \\",
+    "{{ 7 * 7 }} {% raw %}",
+    "\x1b]0;title\x07 \u202e",
+    "x" * 3000,
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_names_from_files_are_text_wherever_they_stand(browser, tmp_path, name, capsys) -> None:
+    with_names(tmp_path / "runs", name)
+    assert main(["report", str(tmp_path / "runs"), "--images"]) == 0
+    out = capsys.readouterr()
+    assert out.err == ""
+    assert "\x1b" not in out.out
+    context = browser.new_context()
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: asked.append(str(error)))
+    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    file = tmp_path / "runs" / "report.html"
+    page.goto(file.as_uri())
+    page.wait_for_timeout(100)
+    assert asked == [file.as_uri()]
+    assert page.title() != "1"
+    assert page.locator("img, iframe, svg[onload], [onerror], [onload]").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.locator(".key").count() == 4  # of this study and of a table of the paper
+    page.locator(".key").first.click()  # the page's own script runs under its policy
+    assert page.locator(".key").first.get_attribute("aria-pressed") == "false"
+    context.close()
+
+
+def test_a_script_that_is_not_the_pages_own_is_not_run(browser, page_file, tmp_path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    for number, more in enumerate(("<script>document.title=1</script>",
+                                   '<img src="data:," onerror="document.title=1">')):  # fmt: skip
+        file = tmp_path / f"{number}.html"
+        file.write_text(text.replace("</main>", f"{more}</main>"), encoding="utf-8")
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        page.wait_for_timeout(100)
+        assert page.title() != "1"
+        page.close()

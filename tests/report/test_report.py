@@ -26,7 +26,7 @@ from rollin.errors import RollinError
 from rollin.paper import four_rooms
 from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, condition
 from rollin.paper.tables import find_table, tables
-from rollin.report.charts import line_names, panel_title
+from rollin.report.charts import line_id, line_names, panel_title
 from rollin.report.exports import escape, table_csv, table_latex
 from rollin.report.maps import goal_path
 from rollin.report.page import labelled, make_report
@@ -711,7 +711,7 @@ def test_runs_of_no_study_are_told_apart_by_their_options(tmp_path) -> None:
     assert [c.labels for c in hopper.runs] == [{}]
     report(collection, tmp_path / "r.html")
     page = text_of(tmp_path / "r.html")
-    assert 'data-line="gamma = 0.9"' in page
+    assert f'data-line="{line_id("gamma = 0.9")}"' in page
     assert "0.500 ± 0.000" in page
 
 

@@ -1,5 +1,6 @@
 """Directories and CSVs → records, and what is known of the sweeps that they belong to."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -176,7 +177,7 @@ def _read_sweeps(found: Collection, directory: Path, known: set[str]) -> None:
         runs = {name: RunDirectory(path.parent / name) for name in described.runs}
         missing = tuple(n for n, run in runs.items() if not (run.exists and run.finished))
         for run in runs.values():
-            if run.path.is_dir() and not run.exists:
+            if os.path.isdir(run.path) and not run.exists:
                 found.pass_over_broken(f"{run.path}: planned by the sweep, but has no config.json")
         told = tuple(names) or tuple(described.tables)
         found.sweeps.append(SweepRecord(path.parent, told, len(runs), missing))

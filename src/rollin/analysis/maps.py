@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load
 
+from rollin.errors import RollinError
+from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.engines.tabular_run import start_distributions
 from rollin.runs.mdps import load_mdp
@@ -153,6 +155,6 @@ def tensors_of(record: Record) -> dict[str, NDArray[Any]]:
 @cache
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        return load_file(path)
-    except (OSError, SafetensorError):  # the page does without its maps
+        return load(read_bounded(path, LARGEST_DATA))
+    except (RollinError, SafetensorError, KeyError, ValueError):  # the page does without its maps
         return {}

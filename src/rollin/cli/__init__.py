@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from rollin import __version__
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+from rollin.imports import only_named
+from rollin.texts import one_line
 
 COMMANDS = {
     "demo": "four rooms, baseline against ROLLIN, with a report to open",
@@ -21,6 +23,10 @@ COMMANDS = {
     "report": "an HTML page from one or more directories of runs",
     "list": "the runs below a directory and their states",
 }
+
+RUNNING = ("demo", "train", "resume", "sweep", "reproduce")
+"""Commands that have not done their work if their output is closed."""
+LONGEST = 2000  # letters of a sentence, which may quote a file
 
 USAGE = """usage: rollin COMMAND [options]
 
@@ -44,20 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = arguments
     try:
-        return _command(name)(rest)
+        with only_named():
+            return _command(name)(rest)
     except RollinError as error:
-        print(f"rollin: {error}", file=sys.stderr)
-        return 2
+        return _refuse(str(error))
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        return _refuse(f"There is not enough memory for this{why}: choose less.")
     except KeyboardInterrupt:
         print("rollin: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if name not in RUNNING:
+            return 0
+        return _refuse("Nobody reads the output any more: the same command goes on with the rest.")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"rollin: {where}{error.strerror or error}.", file=sys.stderr)
-        return 2
+        return _refuse(f"{where}{error.strerror or error}.")
+
+
+def _refuse(sentence: str) -> int:
+    """Say in one line what is wrong."""
+    print(f"rollin: {one_line(sentence, LONGEST)}", file=sys.stderr)
+    return 2
 
 
 def _command(name: str) -> Callable[[Sequence[str]], int]:

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load
 
 from rollin.errors import RollinError
+from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.mdps import TABULAR_TASKS, mdp_of
+from rollin.runs.trust import check_trust
 from rollin.tabular import soft
 from rollin.tabular.magnitude import Magnitude
 from rollin.tabular.mdp import ContextualMDP
@@ -42,18 +44,19 @@ class Run:
         """R's terms with the run's own policies and start distributions, without smoothing."""
         path = self.path / "policy.safetensors"
         try:
-            policies = load_file(path).get("log_policies", ())
-        except (OSError, SafetensorError) as error:
+            policies = load(read_bounded(path, LARGEST_DATA)).get("log_policies", ())
+        except (SafetensorError, KeyError, ValueError) as error:
             raise RollinError(f"{path} cannot be read: {error}.") from error
         recursive = self.config.mu == "recursive"
         log_pis = [soft.log_softmax(policy) for policy in policies]
         return learned_terms(self.mdp, optima, log_pis, self.config.beta, recursive=recursive)
 
 
-def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
+def read_run(task: str, fixed: Mapping[str, Any], *, trust: bool = False) -> Run | None:
     """The run that a task names, if it is a run directory; refused if the theory is not about it.
 
-    fixed: options that only the run itself may set; None where not given.
+    fixed: options that only the run itself may set; None where not given. trust: whether code that
+    the run names may be run though this user did not make it.
     """
     directory = RunDirectory(Path(task))
     if task in TABULAR_TASKS or not directory.exists:
@@ -74,6 +77,7 @@ def read_run(task: str, fixed: Mapping[str, Any]) -> Run | None:
             )
     if not directory.finished:
         raise RollinError(f"{task} is not finished: rollin resume {task} finishes it.")
+    check_trust(directory.path, directory.config, trust=trust)
     mdp, result = mdp_of(spec), directory.result()
     if directory.config.fingerprint != mdp.fingerprint():
         raise RollinError(f"{spec.task} is no longer the task that {task} was run on.")

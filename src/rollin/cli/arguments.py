@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from rollin.checks import flag
 from rollin.errors import RollinError
 from rollin.runs.systems import STOPS
+from rollin.texts import visible
 
 Options = TypeVar("Options")
 
@@ -95,10 +97,23 @@ def make_console(width: int | None = None) -> Console:
 
     width: of tables where the output is not a terminal.
     """
-    console = Console(markup=False, highlight=False)
+    console = _Console(markup=False, highlight=False)
     if width is not None and not console.is_terminal:
-        return Console(markup=False, highlight=False, width=width)
+        return _Console(markup=False, highlight=False, width=width)
     return console
+
+
+class _Console(Console):
+    """Shows control characters in names and texts of files, instead of obeying them."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+    def on_broken_pipe(self) -> None:
+        raise  # it is called where the error is handled; `main` says what it means
 
 
 def typed_command(command: str, arguments: Sequence[str]) -> str:

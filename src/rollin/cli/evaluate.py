@@ -12,7 +12,7 @@ import tyro
 from numpy.typing import NDArray
 from rich.table import Table
 
-from rollin.checks import at_least
+from rollin.checks import MOST_STEPS, at_least
 from rollin.cli.arguments import check_file, make_console, parse
 from rollin.cli.film import FILMS, Film, check_encoder, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
@@ -24,6 +24,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine
 from rollin.runs.engines.playable import Playable
 from rollin.runs.files import write_json
+from rollin.runs.trust import check_trust
 
 Contexts = Literal["all", "reached", "current", "last"]
 
@@ -51,6 +52,8 @@ class EvaluateOptions:
     against its band, the way through the maze, or the outcomes of your own environment."""
     json: Path | None = None
     """Also write the table to this file."""
+    trust: bool = False
+    """Run the code that the run names as its task, module:factory, though you did not make it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Played:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(EvaluateOptions, arguments, "evaluate")
-    at_least(1, "--episodes", options.episodes)
+    at_least(1, "--episodes", options.episodes, MOST_STEPS)
     if options.context is not None and options.contexts is not None:
         raise RollinError("--context and --contexts both choose contexts: use one.")
     at_least(0, "--seed", options.seed)
@@ -76,6 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     directory = RunDirectory.open(options.run)
     if directory.finished:
         directory.check_files()
+    check_trust(options.run, directory.config, trust=options.trust)
     render_mode = None if options.video is None else "rgb_array"
     trained = engine(directory.config.engine).playable(directory, render_mode)
     try:

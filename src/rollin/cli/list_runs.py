@@ -13,12 +13,11 @@ from rollin.cli.arguments import make_console, parse
 from rollin.cli.dashboard import Overview, run_table
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.systems import is_alive
+from rollin.runs.systems import LARGEST_PID, is_alive, process_began
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
 
 MANY = 40  # runs, above which those that are done or wait are only counted
 WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off
-LARGEST_PID = 2**31 - 1  # what systems take for one
 SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 
@@ -86,8 +85,10 @@ def _alive(status: dict[str, Any]) -> bool:
     """Whether the process of a running run is there; on another machine, whether it speaks."""
     if status.get("host", socket.gethostname()) != socket.gethostname():
         return time.time() - status.get("updated", 0.0) < SILENT_SECONDS
-    pid = status.get("pid", 0)
-    return 0 < pid <= LARGEST_PID and is_alive(pid)
+    pid, began = status.get("pid", 0), status.get("began")
+    if not (0 < pid <= LARGEST_PID and is_alive(pid)):
+        return False
+    return began is None or process_began(pid) in (None, began)
 
 
 # ------------------------------------------------------------------ the sweep as a whole

@@ -10,6 +10,7 @@ from rollin.cli.arguments import parse, typed_command
 from rollin.cli.train import run_with_progress
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
+from rollin.runs.trust import check_trust
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,14 @@ class ResumeOptions:
 
     run: tyro.conf.Positional[Path]
     """The run directory."""
+    trust: bool = False
+    """Run the code that the run names as its task, module:factory, though you did not make it."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ResumeOptions, arguments, "resume")
-    spec = spec_of(RunDirectory.open(options.run))
+    directory = RunDirectory.open(options.run)
+    spec = spec_of(directory)
+    check_trust(options.run, directory.config, trust=options.trust)
     return run_with_progress(spec, options.run, typed_command("resume", arguments))

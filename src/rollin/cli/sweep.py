@@ -1,6 +1,5 @@
 """`rollin sweep`: a study of one's own, over a grid of options or from a file."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +11,8 @@ from rollin.checks import at_least, flag, positive
 from rollin.cli.arguments import parse, spelled_out, typed_command
 from rollin.cli.sweep_options import PlaceOptions, check_place
 from rollin.cli.train import task_among
-from rollin.errors import RollinError, told
-from rollin.imports import from_here, is_factory
+from rollin.errors import RollinError
+from rollin.imports import is_factory, load_named, name_code
 from rollin.paper.tables import tables
 from rollin.runs.engines import engine_for
 from rollin.runs.options import option_names, read_value
@@ -48,12 +47,14 @@ class SweepOptions:
     """Name of the study; TASK-sweep if not given."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Directory of the sweep; runs/NAME if not given."""
+    trust: bool = False
+    """Run the code that a FILE.toml names as a task, module:factory."""
     place: PlaceOptions = field(default_factory=PlaceOptions)
 
 
 SEEDS = 10  # of a sweep that names no number
-OWN = ("what", "grid", "seeds", "against", "readings", "scale", "name", "out", "jobs", "backend",
-       "address", "storage", "learner", "gpus", "retries", "help")  # fmt: skip
+OWN = ("what", "grid", "seeds", "against", "readings", "scale", "name", "out", "trust", "jobs",
+       "backend", "address", "storage", "learner", "gpus", "retries", "help")  # fmt: skip
 """Options of this command, which are not those of the runs."""
 
 
@@ -121,7 +122,11 @@ def split(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 def make_study(options: SweepOptions, given: dict[str, Any]) -> Study:
     """The study that the command line describes."""
     what = options.what
-    found = study_from(Path(what)) if what.endswith(".toml") else _imported(what)
+    name_code(what)
+    if what.endswith(".toml"):
+        found = study_from(Path(what), trust=options.trust)
+    else:
+        found = _imported(what)
     if found is not None:
         if options.grid or given:
             names = [f"--grid {text}" for text in options.grid] + [flag(name) for name in given]
@@ -162,13 +167,12 @@ def _imported(what: str) -> Study | None:
     """The study that module:NAME names; None if it is something else."""
     if not is_factory(what):
         return None
-    module, _, attribute = what.partition(":")
-    try:
-        with from_here():
-            found = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a module's own code may raise anything
-        raise RollinError(
-            f"{what} cannot be loaded ({told(error)}): give module:factory or module:STUDY, where "
-            "the module can be imported from here."
-        ) from error
-    return found if isinstance(found, Study) else None
+    found = load_named(
+        what,
+        "give module:factory or module:STUDY, where the module can be imported from here.",
+    )
+    if not isinstance(found, Study):
+        return None
+    for condition in found.conditions:  # which the module's own code names
+        name_code(condition.task)
+    return found

@@ -23,6 +23,7 @@ from rollin.cli._theory_tables import (
     step_size_table,
 )
 from rollin.cli.arguments import make_console, parse
+from rollin.imports import name_code
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.files import write_json
 from rollin.runs.mdps import load_mdp
@@ -64,13 +65,16 @@ class TheoryOptions:
     """T_1 in the condition on phase 1's step size; 1000, or the run's, if not given."""
     json: Path | None = None
     """Also write everything to this file."""
+    trust: bool = False
+    """Run the code that a run names as its task, module:factory, though you did not make it."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(TheoryOptions, arguments, "theory")
     fixed = {name: getattr(options, name) for name in ("reward", "alpha", "gamma")}
-    run = read_run(options.task, fixed)
+    name_code(options.task)
+    run = read_run(options.task, fixed, trust=options.trust)
     config = TabularConfig(mu="recursive") if run is None else run.config
     if run is None:
         mdp = load_mdp(options.task, reward=options.reward or "easy", gamma=options.gamma)

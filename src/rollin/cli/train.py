@@ -13,7 +13,7 @@ import tyro
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.errors import RollinError
-from rollin.imports import is_factory
+from rollin.imports import is_factory, name_code
 from rollin.names import plain_name
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_for, engine_of, engines
@@ -48,6 +48,7 @@ def parse_options(arguments: Sequence[str]) -> Asked:
     """The options of the engine that the task belongs to, with the task's preset."""
     task = task_among(arguments)
     task = None if task is None else plain_name(task)
+    name_code(task or "")
     engine = next(iter(engines())) if task is None else engine_for(task)
     preset = engine.config_class() if task is None else engine.preset(task)
     kind = options_class(engine)

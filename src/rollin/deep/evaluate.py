@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
-from rollin.envs.box_env import BoxEnv
+from rollin.envs.box_env import BoxEnv, EnvStep
 from rollin.envs.context_env import ContextEnv, ContextStep
 from rollin.envs.context_handle import ContextHandle
 from rollin.errors import RollinError
@@ -40,9 +40,19 @@ class Evaluation:
         return float(np.mean(self.successes))
 
 
-def evaluate(env: BoxEnv, act: Act, episodes: int) -> Evaluation:
-    """Act through some episodes of a plain environment, which has no successes."""
-    return _play(env.reset, env.step, act, lambda seen: False, episodes)
+def evaluate(
+    env: BoxEnv, act: Act, episodes: int, pause: Callable[[], None] = lambda: None
+) -> Evaluation:
+    """Act through some episodes of a plain environment, which has no successes.
+
+    pause: called before each step, and may end it all by raising.
+    """
+
+    def step(action: Float) -> EnvStep:
+        pause()
+        return env.step(action)
+
+    return _play(env.reset, step, act, lambda seen: False, episodes)
 
 
 def evaluate_context(

@@ -3,11 +3,10 @@
 Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.md for the rest.
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from rollin.checks import at_least, check_beta, one_of
+from rollin.checks import LARGEST, MOST_STEPS, at_least, check_beta, one_of
 from rollin.errors import RollinError
 
 Method = Literal["rollin", "baseline", "scratch", "fresh"]
@@ -66,9 +65,11 @@ class RollinOptions:
             ("guide", ("current", "frozen")),
         ):
             one_of(name, getattr(self, name), known)
-        if not (math.isfinite(self.go_explore) and self.go_explore >= 0):
-            raise RollinError(f"go_explore must be 0 or more, got {self.go_explore}.")
-        at_least(1, "exp_fill", self.exp_fill)
+        if not 0 <= self.go_explore <= LARGEST:
+            raise RollinError(
+                f"go_explore must be 0 or more, and at most {LARGEST:g}, got {self.go_explore}."
+            )
+        at_least(1, "exp_fill", self.exp_fill, MOST_STEPS)
         if self.method == "fresh" and self.explorer == "main":
             raise RollinError(
                 "method fresh is the fresh explorer without a roll-in, and explorer main leaves no "

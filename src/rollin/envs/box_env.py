@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rollin.arrays import Float
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError, told
-from rollin.imports import from_here
+from rollin.imports import check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
 LONGEST = 100_000  # steps of an episode after which it is taken to have no end
@@ -189,6 +189,8 @@ def as_reward(value: Any, env: Env) -> float:
 
 def make_env(name: str) -> BoxEnv:
     """The registered Gymnasium environment of that id; `module:id` imports the module first."""
+    if ":" in name:
+        check_code(name)
     try:
         with from_here():
             return BoxEnv(gymnasium.make(name))
@@ -198,9 +200,7 @@ def make_env(name: str) -> BoxEnv:
         near = did_you_mean(name, gymnasium.registry)
         text = str(error).rstrip(".")
         raise RollinError(f"Gymnasium cannot make {name}: {text}.{near}") from error
-    except SystemExit as error:
-        raise RollinError(f"{name} cannot be made: it called sys.exit({error.code!r}).") from error
-    except Exception as error:  # an environment's own code may raise anything
+    except (Exception, SystemExit) as error:  # an environment's own code may raise anything
         raise RollinError(f"{name} cannot be made: {told(error)}.") from error
 
 
@@ -217,6 +217,6 @@ def form_of(found: Any) -> str:
 
 
 def _raised(what: str, error: Exception | SystemExit) -> RollinError:
-    if isinstance(error, SystemExit):  # which would end the program, and look like success
+    if isinstance(error, SystemExit):
         return RollinError(f"The environment's {what} called sys.exit({error.code!r}).")
     return RollinError(f"The environment's {what} raised {told(error)}.")

@@ -12,7 +12,7 @@ import gymnasium
 from rollin.checks import did_you_mean
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError, told
-from rollin.imports import factory_here, from_here, where_looked
+from rollin.imports import factory_here, from_here, load_named
 from rollin.names import plain_name
 
 
@@ -64,7 +64,7 @@ def make_contextual(
 ) -> ContextEnv:
     """The environment of a task; options: name=value each, passed to its factory."""
     task = TASKS.get(plain_name(name))
-    make = load_factory(name if task is None else task.factory)
+    make = load_factory(name) if task is None else _own_factory(task.factory)
     arguments = parse_env_options(options)
     if render_mode is not None:
         arguments["render_mode"] = render_mode
@@ -109,7 +109,7 @@ def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[An
             env = make(**arguments)
     except RollinError:
         raise
-    except Exception as error:  # an environment's own code may raise anything
+    except (Exception, SystemExit) as error:  # an environment's own code may raise anything
         raise RollinError(f"{name} cannot be made: {told(error)}.") from error
     if not isinstance(env, gymnasium.Env):
         raise RollinError(
@@ -120,22 +120,23 @@ def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[An
 
 def load_factory(name: str) -> Any:
     """What module:factory names."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
             f"{factory_here(name) or did_you_mean(name, TASKS)} A run started by rollin.train in "
             "Python is resumed by the same call."
         )
-    try:
-        with from_here():
-            return getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # a module's own code may raise anything
-        raise RollinError(
-            f"{name} cannot be loaded ({told(error)}): give module:factory, where the module can "
-            "be imported from here and the factory returns a contextual env or a ContextualMDP."
-            f"{where_looked(module_name, error)}"
-        ) from error
+    return load_named(
+        name,
+        "give module:factory, where the module can be imported from here and the factory returns "
+        "a contextual env or a ContextualMDP.",
+    )
+
+
+def _own_factory(name: str) -> Any:
+    """What makes one of our environments."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def parse_env_options(options: Sequence[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Learning curves: the mean over seeds, its standard error as a band, published values on top."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,13 +10,13 @@ from matplotlib.figure import Figure
 
 from rollin.analysis.curves import Line, Panel, few_enough, held, over_seeds
 from rollin.report.looks import Look, looks_of
-from rollin.report.words import label_text, quantity_text
+from rollin.report.words import label_text, quantity_text, shown
 from rollin.sweeps.published import Published
 
 FEW = 3  # lines of a panel that leave room for those of the seeds
 COLUMNS = 2
 NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0
-GROUP = "line:"  # how the name of an SVG group that belongs to a line begins
+GROUP = "line:"  # how the id of an SVG group that belongs to a line begins
 
 
 def line_names(panel: Panel) -> list[str]:
@@ -25,6 +26,11 @@ def line_names(panel: Panel) -> list[str]:
 
 def _line_name(labels: Mapping[str, str]) -> str:
     return label_text(labels) or "all runs"
+
+
+def line_id(name: str) -> str:
+    """What a line is called in a page's code: a name may hold anything, and is only ever text."""
+    return hashlib.sha256(name.encode()).hexdigest()[:12]
 
 
 def looks_by_name(panels: Sequence[Panel]) -> dict[str, Look]:
@@ -38,7 +44,7 @@ def looks_by_name(panels: Sequence[Panel]) -> dict[str, Look]:
 
 def panel_title(panel: Panel) -> str:
     """The setting, or the task if there is but one."""
-    return label_text(panel.setting) or panel.task
+    return label_text(panel.setting) or shown(panel.task)
 
 
 def panel_figure(panel: Panel, looks: Mapping[str, Look] | None = None) -> Figure:
@@ -89,7 +95,7 @@ def _draw_line(
     steps, mean, error = over_seeds(line.traces)
     if not len(steps):
         return  # one seed has not come as far as where another was first logged
-    colour, group = look["color"], GROUP + name
+    colour, group = look["color"], GROUP + line_id(name)
     after: Any = {"drawstyle": "steps-post"} if stepped else {}
     marker = "o" if len(steps) == 1 else ""
     (handles[name],) = ax.plot(steps, mean, marker=marker, ms=3, gid=group, **look, **after)
@@ -188,7 +194,9 @@ def _legend(figure: Figure, shown: dict[str, Any]) -> None:
     known = shown.pop("published", None)
     shown |= {} if known is None else {"published": known}
     wide = max(map(len, shown), default=0) >= 30
-    figure.legend(
+    drawn = figure.legend(
         list(shown.values()), list(shown), loc="outside lower center",
         ncols=min(2 if wide else 4, max(1, len(shown))), fontsize=8,
     )  # fmt: skip
+    for text in drawn.get_texts():
+        text.set_parse_math(False)

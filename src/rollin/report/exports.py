@@ -34,7 +34,7 @@ _LATEX = {
 
 def safe_name(name: str) -> str:
     """A name as a part of a file's name, and of an anchor in a page."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "study"
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "study"
 
 
 def file_name(results: StudyResults) -> str:

@@ -1,5 +1,8 @@
 """One self-contained HTML page from collected runs, with LaTeX and CSV tables beside it."""
 
+import hashlib
+import os
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -16,8 +19,9 @@ from rollin.analysis.curves import panels
 from rollin.analysis.findings import ENOUGH, setting_of
 from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, results_of
+from rollin.regular import LARGEST_TABLE, read_bounded
 from rollin.report.charts import panels_figure
-from rollin.report.exports import file_name, table_csv, table_latex
+from rollin.report.exports import file_name, safe_name, table_csv, table_latex
 from rollin.report.pictures import Picture, pictures
 from rollin.report.sections import section
 from rollin.report.style import save_picture, styled, to_svg
@@ -30,7 +34,7 @@ from rollin.report.words import (
     warnings,
 )
 from rollin.runs.engines import engine
-from rollin.runs.files import make_directory, write_atomically
+from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records
 from rollin.sweeps.study import Study
 
@@ -60,7 +64,7 @@ def make_report(
     _keep_runs(collection, labelled(every), out.parent)
     with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
         drawn = pictures(labelled(results))
-        write_atomically(out, render(collection, results, drawn, title).encode())
+        write_atomically(out, _encoded(render(collection, results, drawn, title)))
         if images:
             _write_images(out.parent / "figures", results, drawn)
     for found in results:
@@ -69,6 +73,11 @@ def make_report(
             write_atomically(out.parent / f"{name}.csv", table_csv(found).encode())
             write_atomically(out.parent / f"{name}.tex", table_latex(found).encode())
     return results
+
+
+def _encoded(page: str) -> bytes:
+    """A path may hold what is no letter."""
+    return page.encode(errors="replace")
 
 
 def labelled(results: Sequence[StudyResults]) -> list[Record]:
@@ -88,7 +97,8 @@ def _keep_runs(collection: Collection, records: Sequence[Record], directory: Pat
         return
     data = write_records(records)
     path = directory / RUNS
-    if path.exists() and not set(path.read_bytes().splitlines()) <= set(data[RUNS].splitlines()):
+    there = read_bounded(path, LARGEST_TABLE) if os.path.lexists(path) else b""
+    if not set(there.splitlines()) <= set(data[RUNS].splitlines()):
         collection.notes.append(
             f"{path} was left as it is: it holds other runs than these. Move it away, or choose "
             "another --out."
@@ -99,12 +109,12 @@ def _keep_runs(collection: Collection, records: Sequence[Record], directory: Pat
 
 
 def _write_images(folder: Path, results: Sequence[StudyResults], drawn: Sequence[Picture]) -> None:
-    make_directory(folder)
+    own_directory(folder)
     for picture in drawn:
         save_picture(folder / f"{picture.name}.png", picture.figure)
     for found in results:
         for name, some in panels(found).items():
-            file = f"{file_name(found).removeprefix('table-')}-{name}.png"
+            file = f"{file_name(found).removeprefix('table-')}-{safe_name(name)}.png"
             save_picture(folder / file, panels_figure(some))
 
 
@@ -116,6 +126,7 @@ def render(
 ) -> str:
     """The page as text."""
     records = labelled(results)
+    script = _template("page.js")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True)  # fmt: skip
     words = {
@@ -129,7 +140,8 @@ def render(
     return environment.from_string(_template("report.html.j2")).render(
         title=title or default_title(records),
         style=Markup(_template("style.css")),
-        script=Markup(_template("page.js")),
+        script=Markup(script),
+        script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         facts=_facts(records),
         warnings=_warnings(collection, results),
         skipped=collection.skipped,

@@ -9,7 +9,7 @@ from rollin.analysis.curves import Panel, panels
 from rollin.analysis.findings import Arrivals, Improvement, agreement, arrivals, improvements
 from rollin.analysis.results import Result, StudyResults
 from rollin.analysis.tables import ReadingTable, reading_tables
-from rollin.report.charts import line_names, looks_by_name, panel_figure, panel_title
+from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
 from rollin.report.exports import file_name
 from rollin.report.strips import common_axis, strip
 from rollin.report.style import themed, to_svg
@@ -54,6 +54,7 @@ class Key:
     """An entry of a legend."""
 
     label: str
+    line: str
     colour: str
     dashed: bool
 
@@ -178,7 +179,7 @@ def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock
         quantities.append(Curves(quantity_text(quantity), drawn))
     drawn_names = {name for panel in every for name in line_names(panel)}
     keys = [
-        Key(name, themed(look["color"]), look["linestyle"] != "-")
+        Key(name, line_id(name), themed(look["color"]), look["linestyle"] != "-")
         for name, look in looks.items()
         if name in drawn_names
     ]

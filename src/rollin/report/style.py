@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,7 +53,8 @@ RC: dict[Any, Any] = {
 @contextmanager
 def styled() -> Iterator[None]:
     """Use the style while inside, without touching anybody's global settings."""
-    with mpl.rc_context(RC):
+    with mpl.rc_context(RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name may be in any script
         yield
 
 
@@ -75,7 +77,7 @@ def to_svg(figure: Figure, prefix: str = "", *, tight: bool = True) -> str:
     text = re.sub(f'id="{GROUP}([^"]*)"', r'data-line="\1"', text)  # several parts of one line
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", text)
-    text = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{prefix}", text)
+    text = re.sub(r'( id="|url\(#|href="#)', lambda m: m[0] + prefix, text)
     for colour in THEME:
         text = re.sub(f': {colour}(?=[;"])', f": {themed(colour)}", text)
     return text

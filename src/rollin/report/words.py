@@ -9,6 +9,7 @@ from rollin.analysis.statistics import Summary
 from rollin.analysis.tables import Place, ReadingTable
 from rollin.runs.records import Reading
 from rollin.sweeps.study import METHOD
+from rollin.texts import one_line
 
 QUANTITIES = {
     "kappa": "κ",
@@ -20,16 +21,22 @@ QUANTITIES = {
     "steps_to_solve": "gradient steps until solved",
     "samples_to_solve": "environment steps until solved",
 }
-_SYMBOLS = {"alpha": "α = {}", "delta": "Δ = {}", "noise": "noise {}", "beta": "β = {}"}
+_SYMBOLS = {"alpha": "α = ", "delta": "Δ = ", "noise": "noise ", "beta": "β = "}
 _PLAIN = ("reward", "setting", "sampling", "env", "method")
 """Labels whose value says enough."""
 _METHODS = {"scratch": "scratch", "baseline": "baseline"}
 NONE = "–"
+LONGEST = 200  # letters of a name
 
 
 def quantity_text(quantity: str) -> str:
     """A quantity's name for people."""
-    return QUANTITIES.get(quantity, quantity.replace("_", " "))
+    return QUANTITIES.get(quantity, shown(quantity).replace("_", " "))
+
+
+def shown(name: str) -> str:
+    """A name that comes from a file, fit to stand in a table or a figure."""
+    return one_line(name, LONGEST)
 
 
 def method_text(labels: Mapping[str, str]) -> str:
@@ -51,9 +58,9 @@ def label_text(labels: Mapping[str, str], names: Iterable[str] | None = None) ->
         elif name == "noise" and labels[name] == "0":
             continue
         elif name != "beta" or "method" not in chosen:
-            plain = "{}" if name in _PLAIN else f"{name} = {{}}"
-            words.append(_SYMBOLS.get(name, plain).format(labels[name]))
-    return ", ".join(words)
+            before = _SYMBOLS.get(name, "" if name in _PLAIN else f"{name} = ")
+            words.append(before + labels[name])  # which may hold braces: not to be formatted
+    return ", ".join(map(shown, words))
 
 
 def steps_text(step: int) -> str:

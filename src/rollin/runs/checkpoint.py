@@ -17,10 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.errors import RollinError
+from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.files import (
-    LARGEST_DATA,
-    make_directory,
-    read_bounded,
+    check_own,
+    own_directory,
     read_json,
     remove_file,
     remove_temporaries,
@@ -52,7 +52,7 @@ class Checkpoint:
 
 def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint beside the previous one, switch over, then delete the previous one."""
-    make_directory(directory)
+    own_directory(directory)
     data = save({name: np.ascontiguousarray(a) for name, a in checkpoint.arrays.items()})
     name = f"state-{checkpoint.step}.safetensors"
     write_atomically(directory / name, data)
@@ -74,6 +74,7 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
 
 def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
     """The latest complete checkpoint of this very spec, or None if there is none yet."""
+    check_own(directory)
     path = directory / MANIFEST
     if not os.path.lexists(path):
         return None
@@ -193,6 +194,7 @@ def join_state(arrays: Arrays, values: dict[str, Any]) -> dict[str, Any]:
 
 def remove_checkpoint(directory: Path) -> None:
     """Delete a checkpoint whose run is finished."""
+    check_own(directory)
     for path in (directory / MANIFEST, *directory.glob("state-*.safetensors")):
         remove_file(path)
     remove_temporaries(directory)

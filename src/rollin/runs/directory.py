@@ -21,15 +21,12 @@ from numpy.typing import NDArray
 
 from rollin.checks import flag
 from rollin.errors import RollinError, reason
+from rollin.regular import LARGEST_DATA, check_regular, open_regular, read_bounded
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
-    LARGEST_DATA,
     TEMPORARY,
-    check_regular,
     is_occupied,
     make_directory,
-    open_regular,
-    read_bounded,
     read_json,
     remove_temporaries,
     seal,
@@ -48,11 +45,20 @@ from rollin.runs.formats import (
 from rollin.runs.options import config_from, flat
 from rollin.runs.rows import counted_part, read_columns
 from rollin.runs.spec import Membership, RunSpec, digest
-from rollin.runs.systems import processor, take_lock
+from rollin.runs.systems import (
+    LARGEST_PID,
+    is_alive,
+    not_in_children,
+    process_began,
+    processor,
+    take_lock,
+)
+from rollin.runs.trust import names_code, signature
 from rollin.runs.versions import versions
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
-KEPT = ("metrics.csv", "episodes.csv", "policy.safetensors")
+POLICY = "policy.safetensors"
+KEPT = ("metrics.csv", "episodes.csv", POLICY)
 """Files of a finished run whose checksums are in its result, as far as they are there."""
 
 
@@ -107,10 +113,13 @@ class RunDirectory:
                 f"{path} exists and is not a run directory (no config.json): choose another --out."
             )
         make_directory(path)
+        described = spec.to_json()
+        if names_code(spec.task) and (signed := signature(described)):
+            beside["signature"] = signed
         write_json(
             path / CONFIG,
             {
-                **spec.to_json(),
+                **described,
                 "spec_hash": spec.hash,
                 "fingerprint": task,
                 "versions": versions(),
@@ -159,14 +168,12 @@ class RunDirectory:
             file.seek(0)  # where Windows locks is far behind what the file says
             if not taken:
                 holder = file.read(20).decode(errors="replace").strip()
-                raise RunBusyError(
-                    f"{self.path} is being run by process {holder or '?'}: "
-                    "wait for it, or use another --out."
-                )
+                raise RunBusyError(f"{self.path} is being run by {_told_holder(holder)}")
             file.truncate(0)
             file.write(str(os.getpid()).encode())
             file.flush()
-            yield
+            with not_in_children(file.fileno()):
+                yield
 
     def remove_leftovers(self) -> None:
         """Delete what a kill in the middle of a write left, unless somebody is running this.
@@ -265,18 +272,17 @@ class RunDirectory:
             return ""
 
     def write_status(self, state: str, **values: Any) -> None:
-        """Say where the run stands, for whoever looks from outside."""
-        write_json(
-            self.path / "status.json",
-            {
-                "state": state,
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "updated": round(time.time(), 1),
-                **values,
-            },
-            durable=False,
-        )
+        """Say where the run stands, for whoever looks from outside; a run does not end of it."""
+        told = {
+            "state": state,
+            "pid": os.getpid(),
+            "began": process_began(os.getpid()),
+            "host": socket.gethostname(),
+            "updated": round(time.time(), 1),
+            **values,
+        }
+        with suppress(RollinError):
+            write_json(self.path / "status.json", told, durable=False)
 
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final quantities, with checksums of them and of the other files; it is done."""
@@ -285,6 +291,18 @@ class RunDirectory:
         path, whole = self.path / RESULT, {**values, "sha256": sums}
         whole["sha256"] = {**sums, RESULT: _sealed(whole, path)}
         write_json(path, whole)
+
+
+def _told_holder(holder: str) -> str:
+    """Who has a lock, and what to do about it."""
+    known = holder.isascii() and holder.isdigit() and 0 < int(holder) <= LARGEST_PID
+    if known and not is_alive(int(holder)):
+        return (
+            f"a process that process {holder} started, which is gone itself: end what it left "
+            "behind, or use another --out."
+        )
+    who = holder if known else "?"
+    return f"process {who}: wait for it, or use another --out."
 
 
 def _check_finite(spec: RunSpec[Any]) -> None:

@@ -10,8 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic
 
+import numpy as np
+
 from rollin.checks import seconds_from
 from rollin.errors import RollinError
+from rollin.regular import check_regular
 from rollin.runs.checkpoint import (
     Checkpoint,
     join_state,
@@ -21,13 +24,15 @@ from rollin.runs.checkpoint import (
     write_checkpoint,
 )
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import check_regular, remove_temporaries
+from rollin.runs.files import check_own, remove_temporaries
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Config, RunSpec
 from rollin.runs.tensorboard import TensorBoardLogger
 
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
+HEAR_SECONDS = 0.2  # between two questions whether to stop
+STOP_SECONDS = 1.5  # that a run which is to stop may go on, until it can save
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What values of another form lead to."""
@@ -36,14 +41,18 @@ OnStatus = Callable[[dict[str, Any]], None]
 ShouldStop = Callable[[], bool]
 
 
+class LeaveError(Exception):
+    """The run is to stop, and has waited long enough for a moment at which it can save."""
+
+
 class Pace:
     """The clock of a run: when to report, when to save, how fast it goes, whether to stop."""
 
     def __init__(self, on_status: OnStatus, should_stop: ShouldStop) -> None:
         self.on_status, self.should_stop = on_status, should_stop
-        self.stopped = False
+        self._asked: float | None = None  # when it was first seen that the run is to stop
         self._began = self._now = self._saved = time.perf_counter()
-        self._reported = -float("inf")
+        self._reported = self._heard = -float("inf")
         self._step = 0
         self._warm: tuple[int, float] | None = None  # after the first step, which may compile
 
@@ -52,6 +61,20 @@ class Pace:
         self._now, self._step = time.perf_counter(), step
         self._warm = self._warm or (step, self._now)
         return self._now - self._began
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run is to stop."""
+        now = time.perf_counter()
+        if self._asked is None and now - self._heard >= min(STATUS_SECONDS, HEAR_SECONDS):
+            self._heard = now
+            self._asked = now if self.should_stop() else None
+        return self._asked is not None
+
+    def check(self) -> None:
+        """Leave if the run is to stop and cannot save for too long: inside a long episode."""
+        if self.stopped and time.perf_counter() - (self._asked or 0.0) > STOP_SECONDS:
+            raise LeaveError
 
     def status_due(self) -> bool:
         """Whether it is time to report."""
@@ -78,7 +101,8 @@ class Pace:
 class Driver(ABC, Generic[Config]):
     """A run of one engine; what differs between engines is abstract.
 
-    seconds: spent so far, over all its lives; writers: its CSV files by name.
+    seconds: spent so far, over all its lives; writers: its CSV files by name; pause: called at
+    every step of an evaluation, which may be a long one.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -88,6 +112,7 @@ class Driver(ABC, Generic[Config]):
     def __init__(self, spec: RunSpec[Config], directory: RunDirectory) -> None:
         self.spec, self.directory = spec, directory
         self.seconds = 0.0
+        self.pause: Callable[[], None] = lambda: None
         self.metrics = MetricsWriter(directory.path / "metrics.csv", self.columns)
         self.writers = {"metrics": self.metrics}
 
@@ -166,12 +191,16 @@ class Driver(ABC, Generic[Config]):
             raise
 
     def _execute(self, pace: Pace) -> bool:
+        check_own(self.directory.checkpoint)
         for directory in (self.directory.path, self.directory.checkpoint):
             remove_temporaries(directory)
         self._restore()
         board = TensorBoardLogger(self.directory.path, self.step)
+        self.pause = pace.check
         try:
             finished = self._loop(board, pace)
+        except LeaveError:  # the last checkpoint is what it goes on from
+            finished = False
         finally:
             board.close()
         if not finished:
@@ -204,6 +233,7 @@ class Driver(ABC, Generic[Config]):
                 save_soon = False
                 if pace.stopped:
                     return False
+            pace.check()
         return True
 
     @property
@@ -219,6 +249,12 @@ class Driver(ABC, Generic[Config]):
             "writers": {name: writer.get_state() for name, writer in self.writers.items()},
         }
         arrays, values = split_state(state)
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise RollinError(
+                    f"The learner diverged: {name} is no longer finite at step {self.step}. The "
+                    "last good checkpoint is kept; a smaller --learning-rate may help."
+                )
         saved = Checkpoint(self.step, self._hash, arrays, values)
         write_checkpoint(self.directory.checkpoint, saved)
 
@@ -258,7 +294,6 @@ class Driver(ABC, Generic[Config]):
         status = self._full_status(pace)
         self.directory.write_status("running", **status)
         pace.on_status(status)
-        pace.stopped = pace.stopped or pace.should_stop()
 
     def _full_status(self, pace: Pace | None) -> dict[str, Any]:
         rate = pace.rate if pace is not None else 0.0

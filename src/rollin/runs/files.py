@@ -1,20 +1,17 @@
 """Writing files so that a crash, a kill or a full disk never leaves half of one behind."""
 
-import errno
 import hashlib
 import json
 import math
 import os
-import stat
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError, reason
+from rollin.regular import read_bounded
 from rollin.runs.systems import patiently, sync_directory
 
-LARGEST = 64 << 20  # bytes of a JSON file
-LARGEST_DATA = 8 << 30  # bytes of a CSV or of tensors
 TEMPORARY = ".rollin-"  # how names of unfinished files begin
 
 
@@ -49,54 +46,8 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
         raise RollinError(
             f"{path} could not be written: it would hold a number that is not finite."
         ) from error
-    write_atomically(path, text.encode(), durable=durable)
-
-
-def open_regular(path: Path, flags: int) -> int:
-    """A handle of a regular file; a link, a pipe, a device or a directory is refused.
-
-    Opening a pipe would wait for whoever is at its other end, for ever if nobody is.
-    """
-    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        handle = os.open(path, flags | safe, 0o644)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise RollinError(f"{path} is a link: replace it with a copy of the file.") from error
-        if error.errno in (errno.ENXIO, errno.EISDIR):
-            raise _not_regular(path) from error
-        raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _not_regular(path)
-    return handle
-
-
-def _not_regular(path: Path) -> RollinError:
-    return RollinError(f"{path} is not a regular file: replace it with a copy.")
-
-
-def check_regular(path: Path) -> None:
-    """Refuse a link, a pipe, a device or a directory in the place of a file, if one is there."""
-    if os.path.lexists(path):
-        try:
-            os.close(open_regular(path, os.O_RDONLY))
-        except OSError as error:
-            raise RollinError(f"{path} could not be read: {reason(error)}.") from error
-
-
-def read_bounded(path: Path, most: int = LARGEST) -> bytes:
-    """The bytes of a regular file of sane size; links, pipes and devices are refused."""
-    try:
-        with open(open_regular(path, os.O_RDONLY), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > most:
-                raise RollinError(
-                    f"{path} has {size:,} bytes, more than any file that rollin writes."
-                )
-            return file.read(most)
-    except OSError as error:
-        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
+    # a path that the system's encoding cannot tell, in a command, is written as it can be
+    write_atomically(path, text.encode(errors="replace"), durable=durable)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -111,11 +62,27 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path} is not valid JSON ({error}): the file was cut off or edited; "
             "move its directory away and run again."
         ) from error
+    if b"\\u" in data and not _encodable(value):
+        raise RollinError(
+            f"{path} cannot be read: it holds half of a letter (a lone surrogate). Put back what "
+            "was there."
+        )
     if not isinstance(value, dict):
         raise RollinError(
             f"{path} cannot be read: it must hold a JSON object, got {type(value).__name__}."
         )
     return value
+
+
+def _encodable(value: Any) -> bool:
+    """Whether all text can be written again, which half of a surrogate pair cannot."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    except RecursionError:  # told where it is used
+        return True
+    return True
 
 
 def _finite(text: str) -> float:
@@ -157,6 +124,18 @@ def is_occupied(directory: Path, *ours: str) -> bool:
         return directory.exists()
     names = (path.name for path in directory.iterdir())
     return any(not name.startswith(TEMPORARY) and name not in ours for name in names)
+
+
+def own_directory(path: Path) -> None:
+    """Create a directory inside one of ours; what a link leads to is not ours."""
+    check_own(path)
+    make_directory(path)
+
+
+def check_own(path: Path) -> None:
+    """Refuse a link in the place of a directory inside one of ours."""
+    if path.is_symlink():
+        raise RollinError(f"{path} is a link: put a directory there, or nothing.")
 
 
 def make_directory(path: Path) -> None:

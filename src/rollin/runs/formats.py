@@ -30,7 +30,8 @@ class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """config.json: what a run is, and what belongs to it. The spec's hash is of the first three.
 
     family, labels, scale: the condition of a study that it was run for, at which share of its
-    length; key: the condition's, without seed and length.
+    length; key: the condition's, without seed and length; signature: of whoever began a run whose
+    task is code.
     """
 
     engine: str
@@ -46,6 +47,7 @@ class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     labels: dict[str, str] = {}
     scale: Annotated[float, Meta(gt=0)] = 1.0
     key: str = ""
+    signature: str | None = None
 
 
 class ManifestFile(Struct, forbid_unknown_fields=True):
@@ -70,10 +72,12 @@ class StatusFile(Struct, omit_defaults=True):
     """status.json: where a run stands, for whoever looks; engines add numbers of their own.
 
     shown: what to show of it, as text by title; figures: the same in files of older versions.
+    began: when the process did, as the system counts: its number may since be another's.
     """
 
     state: str = "waiting"
     pid: Count = 0
+    began: Count | None = None
     host: str = ""
     updated: float = 0.0
     error: str | None = None

@@ -6,7 +6,7 @@ import gymnasium
 
 from rollin.checks import did_you_mean
 from rollin.envs.registry import TASKS, load_factory
-from rollin.errors import RollinError
+from rollin.errors import RollinError, told
 from rollin.imports import from_here
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.spec import RunSpec
@@ -52,7 +52,7 @@ def gives_mdp(task: str) -> bool:
     try:
         with from_here():
             made = factory() if callable(factory) else factory
-    except Exception:  # it may want options, and says so when it is made
+    except (Exception, SystemExit):  # it may want options, and says so when it is made
         return False
     if isinstance(made, gymnasium.Env):
         made.close()
@@ -62,11 +62,12 @@ def gives_mdp(task: str) -> bool:
 def _from_factory(task: str) -> ContextualMDP:
     factory = load_factory(task)
     try:
-        mdp = factory() if callable(factory) else factory
+        with from_here():
+            mdp = factory() if callable(factory) else factory
     except RollinError:
         raise
-    except Exception as error:
-        raise RollinError(f"{task} failed: {type(error).__name__}: {error}.") from error
+    except (Exception, SystemExit) as error:
+        raise RollinError(f"{task} failed: {told(error)}.") from error
     if not isinstance(mdp, ContextualMDP):
         raise RollinError(f"{task} must return a ContextualMDP, got {type(mdp).__name__}.")
     return mdp

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.errors import RollinError, reason
+from rollin.errors import RollinError
+from rollin.regular import LARGEST_TABLE, read_bounded
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
 MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one
@@ -297,14 +298,12 @@ def _record(
 
 def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            rows = list(reader)
-            header = reader.fieldnames or []
+        text = read_bounded(path, LARGEST_TABLE).decode()
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        rows = list(reader)
+        header = reader.fieldnames or []
     except (UnicodeDecodeError, csv.Error) as error:
         raise RollinError(f"{path} cannot be read: {error}.") from error
-    except OSError as error:
-        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
     if missing := [name for name in needed if name not in header]:
         raise RollinError(
             f"{path} has no column {', '.join(missing)}: it is from another version, or is another "

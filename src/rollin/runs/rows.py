@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.errors import RollinError, reason
-from rollin.runs.files import LARGEST_DATA, open_regular, read_bounded, sha256
+from rollin.regular import LARGEST_TABLE, open_regular, read_bounded
+from rollin.runs.files import sha256
 from rollin.runs.formats import MOST, RowsCounted, converted
 
 CURVE_POINTS = 50  # of a curve that is thinned
@@ -73,7 +74,7 @@ def counted_part(path: Path, counted: RowsCounted) -> bytes:
         if counted.rows:
             raise RollinError(f"{path} is missing, but a checkpoint counts {counted.rows} rows.")
         return b""
-    lines = read_bounded(path, LARGEST_DATA).splitlines(keepends=True)
+    lines = read_bounded(path, LARGEST_TABLE).splitlines(keepends=True)
     if not counted.rows:
         return b""
     if len(lines) <= counted.rows or not lines[counted.rows].endswith(b"\n"):
@@ -99,7 +100,7 @@ def _csv_line(values: Sequence[Any]) -> str:
 
 def read_metrics(path: Path) -> dict[str, list[float]]:
     """Columns of a metrics.csv; a half-written last line is left out."""
-    return columns_in(read_bounded(path, LARGEST_DATA), path)
+    return columns_in(read_bounded(path, LARGEST_TABLE), path)
 
 
 def columns_in(data: bytes, path: Path) -> dict[str, list[float]]:
@@ -133,7 +134,7 @@ def read_columns(
     """
     if not os.path.lexists(path):
         raise RollinError(f"{path.name} is missing")
-    data = read_bounded(path, LARGEST_DATA)
+    data = read_bounded(path, LARGEST_TABLE)
     if checksum not in (None, sha256(data)):
         raise RollinError(f"{path.name} does not match its checksum: it was changed or cut off")
     columns = columns_in(data, path)

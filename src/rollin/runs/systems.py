@@ -11,7 +11,8 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ CAN_ASK_TO_LEAVE = sys.platform != "win32"
 
 SHARING = (5, 32)  # Windows: access denied, or in use; told of a file that somebody has open
 PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between attempts
+LARGEST_PID = 2**31 - 1  # what systems take for the number of a process
 LOCKED_BYTE = 1 << 30  # behind all that a lock's file holds: on Windows nobody else can read it
 
 
@@ -81,6 +83,44 @@ def _take_lock_of_windows(handle: int) -> bool:
     except OSError as error:
         return error.errno not in (errno.EACCES, errno.EDEADLK)
     return True
+
+
+_held: set[int] = set()
+"""Handles of locks that end with this process, whatever becomes of its children."""
+
+
+@contextmanager
+def not_in_children(handle: int) -> Iterator[None]:
+    """While inside, a process that is forked off does not keep what this handle has locked."""
+    _held.add(handle)
+    try:
+        yield
+    finally:
+        _held.discard(handle)
+
+
+def _let_go() -> None:
+    """In a forked child: put something else in the place of the handles that hold locks."""
+    if not _held:
+        return
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for handle in _held:
+        os.dup2(nothing, handle, inheritable=False)
+    os.close(nothing)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def process_began(pid: int) -> int | None:
+    """When a process of this machine began, in ticks since the system did; None if not told."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(stat.rpartition(b")")[2].split()[19])  # behind its name, which may hold spaces
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def is_alive(pid: int) -> bool:

@@ -14,7 +14,7 @@ from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
 from rollin.errors import RollinError, reason
-from rollin.runs.files import make_directory
+from rollin.runs.files import own_directory
 
 FLUSH_SECONDS = 10.0
 
@@ -26,7 +26,7 @@ class TensorBoardLogger:
 
     def __init__(self, directory: Path, step: int) -> None:
         self.folder = directory / "tensorboard"
-        make_directory(self.folder)
+        own_directory(self.folder)
         self._flushed = time.monotonic()
         try:
             self._writer = EventsWriter(str(self.folder / "events"), f".{step}")

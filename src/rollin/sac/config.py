@@ -4,12 +4,13 @@ algorithm") and what it leaves to the implementation it builds on, checked.
 The field docstrings are the help texts of the command line.
 """
 
-import math
 import os
 from dataclasses import dataclass
 
-from rollin.checks import at_least, positive
+from rollin.checks import MOST_SAMPLES, MOST_THREADS, WIDEST, at_least, positive, within
 from rollin.errors import RollinError
+
+DEEPEST = 64  # hidden layers
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,11 @@ class SACConfig:
         if not self.hidden:
             raise RollinError("hidden must name at least one layer, such as 256 256; got none.")
         for size in self.hidden:
-            at_least(1, "hidden", size)
-        at_least(1, "batch", self.batch)
-        at_least(1, "threads", self.threads)
+            at_least(1, "hidden", size, WIDEST)
+        if len(self.hidden) > DEEPEST:
+            raise RollinError(f"hidden must name at most {DEEPEST} layers, got {len(self.hidden)}.")
+        at_least(1, "batch", self.batch, MOST_SAMPLES)
+        at_least(1, "threads", self.threads, MOST_THREADS)
         if self.threads > 1 and os.name != "posix":
             raise RollinError(f"threads must be 1 on this system, got {self.threads}.")
         for name in ("learning_rate", "initial_temperature", "head_gain"):
@@ -56,8 +59,8 @@ class SACConfig:
             raise RollinError(f"gamma must lie in [0, 1], got {self.gamma}.")
         if not 0 < self.tau <= 1:
             raise RollinError(f"tau must lie in (0, 1], got {self.tau}.")
-        if self.target_entropy is not None and not math.isfinite(self.target_entropy):
-            raise RollinError(f"target_entropy must be finite, got {self.target_entropy}.")
+        if self.target_entropy is not None:
+            within("target_entropy", self.target_entropy)
         if not -80 <= self.log_std_min < self.log_std_max <= 80:
             raise RollinError(
                 "log_std_min must be smaller than log_std_max, both within [-80, 80]; "

@@ -17,8 +17,9 @@ from typing import Any
 
 from rollin import __version__
 from rollin.errors import RollinError, reason
+from rollin.regular import read_bounded
 from rollin.runs.engines import engine_of
-from rollin.runs.files import read_bounded, write_json
+from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec
 from rollin.runs.systems import processor
 

@@ -25,7 +25,8 @@ import msgspec
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.runs.files import read_bounded
+from rollin.imports import name_code
+from rollin.regular import read_bounded
 from rollin.runs.formats import converted
 from rollin.runs.records import Reading
 from rollin.sweeps.build import block, reading
@@ -59,10 +60,10 @@ class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
     block: list[BlockFile] = []
 
 
-def study_from(path: Path) -> Study:
-    """The study of a TOML file."""
+def study_from(path: Path, *, trust: bool = False) -> Study:
+    """The study of a TOML file; trust: whether code that it names as a task may be run."""
     try:
-        raw = tomllib.loads(read_bounded(path).decode())
+        raw = tomllib.loads(read_bounded(path, follow=True).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RollinError(f"{path} is not valid TOML: {error}.") from error
     _check_names(raw, StudyFile, path)
@@ -70,6 +71,8 @@ def study_from(path: Path) -> Study:
     for part in blocks if isinstance(blocks, list) else ():
         _check_names(part, BlockFile, path)
     found: StudyFile = converted(raw, StudyFile, path)
+    for part in (found, *found.block) if trust else ():
+        name_code(part.task or "")
     try:
         return checked_study(
             found.name or path.stem,

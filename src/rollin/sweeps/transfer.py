@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollin.errors import RollinError, reason
+from rollin.regular import open_regular
 from rollin.runs.directory import LOCK
 from rollin.runs.files import TEMPORARY, make_directory, remove_file, write_atomically
 
@@ -106,7 +107,7 @@ def receive(directory: Path, pieces: Iterable[Piece]) -> None:
             write_atomically(path, piece.data)
             continue
         try:
-            with path.open("r+b" if path.exists() else "wb") as file:
+            with open(open_regular(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
                 file.seek(piece.offset)
                 file.write(piece.data)
                 file.truncate()

@@ -177,7 +177,7 @@ def quantise(probabilities: Any, bits: int, weights: Any) -> None:
     for i in range(n, 1 << bits):
         weights[i] = 0
     likeliest = 0
-    while weights[likeliest] != largest:
+    while likeliest < n - 1 and weights[likeliest] != largest:  # of NaN none is
         likeliest += 1
     weights[likeliest] += np.int32(np.int32(1 << TOTAL_BITS) - total)
 

@@ -14,6 +14,8 @@ from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 from rollin.tabular.start import Start
 
+LEAST_LOG_PI = -1e30  # nobody's logarithm of a probability: float32 ends not far behind
+
 
 @dataclass(frozen=True)
 class StepInfo:
@@ -62,6 +64,16 @@ class TabularLearner(ABC):
     def least_log_pi(self) -> float:
         """log min_{s,a} π_θ(a|s), which Lemma C.2 bounds along a run."""
         return float(self.log_pi.min())
+
+    def check(self, step: int, least: float | None = None) -> None:
+        """Refuse a learner that has diverged; least: log min π_θ, if that is known already."""
+        least = self.least_log_pi() if least is None else least
+        if not least > LEAST_LOG_PI:  # nor is NaN
+            raise RollinError(
+                f"The policy is no longer one of finite numbers at step {step}: the learner "
+                "diverged. A smaller learning rate or α may help; the last good checkpoint of a "
+                "run is kept."
+            )
 
     def begin(self, task: TabularTask, start: Start) -> None:
         """Go on from the current θ on another task or start distribution."""

@@ -5,6 +5,7 @@ everything below may rely on it; `TabularTask` is the MDP of one context.
 """
 
 import hashlib
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.errors import RollinError
+from rollin.regular import LARGEST_DATA, read_bounded
 
 Array = NDArray[np.float64]
 
@@ -196,8 +198,11 @@ class ContextualMDP:
     def load(cls, path: str | Path) -> "ContextualMDP":
         """Read what `save` wrote, or any `.npz` with transitions, rewards, gamma and rho."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            data = read_bounded(Path(path), LARGEST_DATA, follow=True)
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
+        except RollinError:
+            raise
         except Exception as error:
             raise RollinError(
                 f"{path} cannot be read as an .npz file of arrays: {error}."

@@ -95,6 +95,7 @@ def rollin(
         state.step += 1
         mastered = rule.mastered(measure(learner, info))
         if mastered and k < mdp.K:
+            learner.check(state.step)
             log_pi = learner.log_pi  # line 5: θ_0^(k+1) = θ*_k, as the learner keeps its parameters
             state.policies.append(log_pi)
             state.start = roll_in(  # line 6: μ_{k+1} = β d + (1-β) ρ

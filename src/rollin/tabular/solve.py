@@ -60,6 +60,7 @@ def solve(
     with threadpool_limits(1):  # many small solves, which threads only slow down
         for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
             pass
+    learner.check(steps)
     last = mdp.task(mdp.K)
     value = soft.evaluate(last, learner.log_pi, horizon=learner.horizon).v
     return Solution(learner.log_pi, state.progress, float(mdp.rho @ value))

@@ -3,6 +3,7 @@
 Nothing else knows an engine by name. An engine is loaded when it is asked for.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -12,7 +13,7 @@ from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import factory_here
 from rollin.names import plain_name
-from rollin.runs.directory import RunDirectory
+from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.engines.base import Engine
 from rollin.runs.options import config_from, flat
 from rollin.runs.records import Record
@@ -89,6 +90,8 @@ def read_record(run: RunDirectory, at: Sequence[int] = ()) -> Record:
     try:
         described = run.config
         spec = spec_of(run)
+        if run.finished and os.path.lexists(run.path / POLICY):  # which need not be kept
+            run.check_files()
         found = engine_of(spec).record(run, spec, at)
         return replace(
             found,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rollin.checks import at_least, check_warmup, flag
+from rollin.checks import MOST_STEPS, at_least, check_warmup, flag
 from rollin.errors import RollinError
 from rollin.runs.engines.base import BASE, Demands
 
@@ -16,13 +16,14 @@ Deep = TypeVar("Deep")
 def check_deep(config: Any, warmup: int) -> None:
     """Refuse options that cannot be meant."""
     for name in ("steps", "log_every", "eval_episodes"):
-        at_least(1, flag(name), getattr(config, name))
+        at_least(1, flag(name), getattr(config, name), MOST_STEPS)
     at_least(0, "--seed", config.seed)
     if config.learner not in ("cpu", "jax"):
         raise RollinError(f"--learner must be cpu or jax, got {config.learner!r}.")
     check_warmup(warmup, config.sac.batch)
+    at_least(0, "--warmup", warmup, MOST_STEPS)
     if config.capacity is not None:
-        at_least(config.sac.batch, "--capacity", config.capacity)
+        at_least(config.sac.batch, "--capacity", config.capacity, MOST_STEPS)
 
 
 def replay_rows(config: Any) -> int:

@@ -4,11 +4,10 @@ Defaults marked "ours" are readings of what the paper leaves open; `--literal` t
 text instead (see docs/choices.md).
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-from rollin.checks import at_least, flag, one_of
+from rollin.checks import MOST_STEPS, at_least, flag, one_of, within
 from rollin.curriculum.contexts import KappaReading, ThresholdArgument
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
@@ -17,6 +16,8 @@ from rollin.runs.engines.older import rollin_as_it_was
 from rollin.runs.spec import RunConfig
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
+
+LARGEST_RETURN = 1e30  # of a threshold
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,10 @@ class RollinConfig(RunConfig):
 
     def __post_init__(self) -> None:
         check_deep(self, self.algorithm.warmup)
-        at_least(1, "--last", self.last)
+        at_least(1, "--last", self.last, MOST_STEPS)
         for name in ("window", "horizon"):
             if getattr(self, name) is not None:
-                at_least(1, flag(name), getattr(self, name))
+                at_least(1, flag(name), getattr(self, name), MOST_STEPS)
         for name, known in (
             ("rule", ("return", "success")),
             ("kappa", get_args(KappaReading)),
@@ -101,8 +102,9 @@ class RollinConfig(RunConfig):
             raise RollinError(
                 "--path, --contexts and --literal are three ways to give a curriculum: use one."
             )
-        if not math.isfinite(self.threshold_slope):
-            raise RollinError(f"--threshold-slope must be finite, got {self.threshold_slope}.")
+        for name in ("threshold", "threshold_slope", "delta", "start"):
+            if getattr(self, name) is not None:
+                within(flag(name), getattr(self, name), LARGEST_RETURN)
         if self.threshold_slope and (self.threshold is None or self.rule == "success"):
             raise RollinError(
                 "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "

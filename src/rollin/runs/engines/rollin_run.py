@@ -192,7 +192,13 @@ class RollinRun(Driver[RollinConfig]):
     def evaluate(self, k: int) -> Evaluation:
         """Deterministic episodes of π_main under context k."""
         act, context = mode_of(self.state.main), self.curriculum.contexts[k]
-        return evaluate_context(self.test_env, act, context, self.config.eval_episodes)
+        return evaluate_context(
+            self.test_env,
+            act,
+            context,
+            self.config.eval_episodes,
+            on_outcome=lambda episode, outcome: self.pause(),
+        )
 
     def row(self) -> dict[str, Any]:
         """Evaluations on the current and the last context, and what was counted."""

@@ -115,7 +115,8 @@ class SACRun(Driver[SACRunConfig]):
     def row(self) -> dict[str, Any]:
         """An evaluation, and what was counted since the last row."""
         counters = self.counters
-        found = evaluate(self.test_env, mode_of(self.learner), self.config.eval_episodes)
+        act, episodes = mode_of(self.learner), self.config.eval_episodes
+        found = evaluate(self.test_env, act, episodes, self.pause)
         counters.eval_return = found.mean
         episodes = max(counters.since, 1)
         row = {

@@ -7,7 +7,16 @@ text instead (see docs/choices.md).
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from rollin.checks import at_least, check_alpha, check_beta, flag, positive
+from rollin.checks import (
+    LONGEST_HORIZON,
+    MOST_SAMPLES,
+    MOST_STEPS,
+    at_least,
+    check_alpha,
+    check_beta,
+    flag,
+    positive,
+)
 from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.runs.spec import RunConfig
@@ -84,10 +93,16 @@ class TabularConfig(RunConfig):
         check_alpha(self.alpha)
         check_beta(self.beta)
         SuccessRate(self.threshold)
-        for name in ("steps", "batch", "horizon", "log_every", "phase2_batch"):
-            at_least(1, flag(name), getattr(self, name))
-        for name in ("seed", "phase1_steps"):
-            at_least(0, flag(name), getattr(self, name))
+        for name, most in (
+            ("steps", MOST_STEPS),
+            ("log_every", MOST_STEPS),
+            ("horizon", LONGEST_HORIZON),
+            ("batch", MOST_SAMPLES),
+            ("phase2_batch", MOST_SAMPLES),
+        ):
+            at_least(1, flag(name), getattr(self, name), most)
+        at_least(0, "--seed", self.seed)
+        at_least(0, "--phase1-steps", self.phase1_steps, MOST_STEPS)
         positive("--t0", self.t0)
         if self.gamma is not None and not 0 <= self.gamma < 1:
             raise RollinError(f"--gamma must lie in [0, 1), got {self.gamma}.")

@@ -153,6 +153,7 @@ class TabularRun(Driver[TabularConfig]):
     def _track(self, event: GradientStep) -> None:
         """Note how small a probability has become."""
         least, seen = self.learner.least_log_pi(), self.counters.log_min_pi
+        self.learner.check(event.step, least)
         before = seen[event.k]
         seen[event.k] = None if before is None else min(before, least)
         if self.state.progress.k > event.k:  # what ended one context is θ_0 of the next

@@ -1,0 +1,66 @@
+"""Opening files that others may have put there: regular ones of a sane size, nothing else.
+
+A link may lead anywhere, a pipe waits for ever, a device has no end.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from rollin.errors import RollinError, reason
+
+LARGEST = 64 << 20  # bytes of a JSON file
+LARGEST_TABLE = 1 << 30  # of a CSV
+LARGEST_DATA = 8 << 30  # of tensors
+
+
+def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
+    """A handle of a regular file; a link, a pipe, a device or a directory is refused.
+
+    Opening a pipe would wait for whoever is at its other end, for ever if nobody is. follow: take
+    what a link leads to, where the user has named the path.
+    """
+    safe = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    safe |= 0 if follow else getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(path, flags | safe, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RollinError(f"{path} is a link: replace it with a copy of the file.") from error
+        if error.errno in (errno.ENXIO, errno.EISDIR):
+            raise _not_regular(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _not_regular(path)
+    return handle
+
+
+def _not_regular(path: Path) -> RollinError:
+    return RollinError(f"{path} is not a regular file: replace it with a copy.")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a link, a pipe, a device or a directory in the place of a file, if one is there."""
+    if os.path.lexists(path):
+        try:
+            os.close(open_regular(path, os.O_RDONLY))
+        except OSError as error:
+            raise RollinError(f"{path} could not be read: {reason(error)}.") from error
+
+
+def read_bounded(path: Path, most: int = LARGEST, *, follow: bool = False) -> bytes:
+    """The bytes of a regular file of sane size; links, pipes and devices are refused."""
+    try:
+        with open(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise RollinError(
+                    f"{path} has {size:,} bytes, more than any file that rollin writes."
+                )
+            return file.read(most)
+    except OSError as error:
+        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
+    except ValueError as error:  # a path that no system takes
+        raise RollinError(f"{path} could not be read: {error}.") from error
