@@ -19,7 +19,7 @@ intrinsic: Any = _numba_intrinsic  # called without its first argument, which ty
 STREAMS = 16  # xoshiro128++ generators side by side: one AVX-512 or two AVX2 registers
 ABREAST = 8  # trajectories in a vector
 FLAG = 0x80000000  # success bit of a successor word
-GATHERS = bool(host_features().get("avx2")) and not config.CPU_NAME
+GATHERS = bool(host_features().get("avx2")) and not vars(config)["CPU_NAME"]
 """Whether the CPU loads from many places at once, and machine code is made for that CPU."""
 
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
