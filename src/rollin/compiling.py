@@ -6,13 +6,22 @@ file), functions are compiled anew, and nobody has to know.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import llvmlite.binding
 from numba import njit
+
+
+def host_features() -> Mapping[str, bool]:
+    """What LLVM knows of this CPU; nothing if it does not know it."""
+    try:
+        return llvmlite.binding.get_host_cpu_features()
+    except RuntimeError:
+        return {}
 
 
 def kept(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollin.sac.lanes import TILINGS, VARIABLE, host_features, widest
+from rollin.compiling import host_features
+from rollin.sac.lanes import TILINGS, VARIABLE, widest
 from tests.sac.test_sac import SHAPES, make, random_batch
 
 ROOT = Path(__file__).parents[2]

@@ -54,9 +54,12 @@ class ActionBox:
         self.low, self.high = space.low, space.high
         self._middle = (space.high + space.low) / 2
         self._half = (space.high - space.low) / 2
+        self._same = bool((self._half == 1).all() and (self._middle == 0).all())
 
     def scale(self, action: Float) -> NDArray[Any]:
         """From [-1, 1]^A to the box."""
+        if self._same:
+            return action + self._middle  # a copy: it may be changed; and no -0
         scaled = self._half * action
         scaled += self._middle
         np.maximum(scaled, self.low, out=scaled)  # rounding may leave the box

@@ -9,8 +9,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import llvmlite.binding
-
+from rollin.compiling import host_features
 from rollin.errors import RollinError
 
 VARIABLE = "ROLLIN_LANES"
@@ -45,14 +44,6 @@ OLD_X86 = Tiling((3, 2, 1), 1)
 def widest(features: Mapping[str, bool]) -> int:
     """Numbers in this CPU's widest vector."""
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
-def host_features() -> Mapping[str, bool]:
-    """What LLVM knows of this CPU; nothing if it does not know it."""
-    try:
-        return llvmlite.binding.get_host_cpu_features()
-    except RuntimeError:
-        return {}
 
 
 def choose(asked: str | None, possible: int) -> int:

@@ -100,6 +100,8 @@ def check_observation(observation: NDArray[Any], layout: Layout) -> Float:
     """An observation as float32, or an error that says what came."""
     if type(observation) is np.ndarray and observation.dtype is _FLOAT32:
         array = observation
+        if array.shape == (layout.observation_size,):  # as nearly always
+            return array
     else:
         array = np.asarray(observation)
     if array.shape != (layout.observation_size,) or array.dtype.kind not in "fiu":

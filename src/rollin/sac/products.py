@@ -37,6 +37,7 @@ from rollin.sac.vector import (
     multiply_add,
     splat,
     store,
+    turned,
     zero,
 )
 
@@ -216,6 +217,33 @@ def _strip(kind: Kind, heights: tuple[int, ...], panels: int) -> Any:
     return compiled(strip)
 
 
+def _write_column(builder: Any, a: Any, a_panel: Any, b: Any, c: Any, inner: Any) -> None:
+    """LANES rows of C = A B + bias for a B of one column, one row in each number of a vector."""
+
+    def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
+        panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
+        inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
+        begin = builder.add(builder.add(a, panel), inside)
+        lines = [load(builder, VECTOR, begin, LINE * r) for r in range(LANES)]
+        (total,), factors = sums, builder.add(b, builder.mul(k, int64(4)))
+        for i, column in enumerate(turned(builder, lines)):
+            factor = splat(builder, load(builder, FLOAT, factors, 4 * i))
+            total = multiply_add(builder, column, factor, total)
+        return [total]
+
+    (total,) = _loop(builder, int64(0), inner, LANES, [zero(VECTOR)], add)
+    bias = load(builder, FLOAT, builder.add(b, builder.mul(inner, int64(4))))
+    store(builder, builder.fadd(total, splat(builder, bias)), c)
+
+
+_call_column = calling("column", _write_column)
+
+
+@intrinsic
+def _column(typing, a, a_panel, b, c, inner):
+    return types.void(*[types.int64] * 5), _call_column
+
+
 WIDE = TILES.panels
 _along_wide = _strip("along", TILES.heights, WIDE)
 _along = _along_wide if WIDE == 1 else _strip("along", TILES.heights, 1)
@@ -224,6 +252,7 @@ _across = _across_wide if WIDE == 1 else _strip("across", TILES.heights, 1)
 _single = _strip("single", (8, 4, 2, 1), 1)
 _abreast = _strip("along", (1,), ABREAST)
 _weighted_abreast, _weighted = _strip("weighted", (1,), ABREAST), _strip("weighted", (1,), 1)
+_weighted_two = _strip("weighted", (1,), 2)
 
 
 @compiled
@@ -260,6 +289,10 @@ def multiply_row(a, b, b_panel, c, panels, inner, mode):
 @compiled
 def multiply_single(a, a_panel, b, c, rows, inner):
     """C = A B + bias for a B of one column; C is `rows` numbers that follow each other."""
+    if inner % LANES == 0:
+        while rows >= LANES:
+            _column(a, a_panel, b, c, inner)
+            rows, a, c = rows - LANES, a + LANES * LINE, c + 4 * LANES
     _single(a, a_panel, b, np.int64(0), c, np.int64(0), rows, inner, BIAS, c)
 
 
@@ -292,7 +325,9 @@ def add_lines(a, b, b_panel, c, panels, inner):
         _weighted_abreast(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
         panels -= ABREAST
         b, c = b + ABREAST * b_panel, c + ABREAST * line
-    while panels > 0:
+    if panels >= 2:
+        _weighted_two(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+        panels -= 2
+        b, c = b + 2 * b_panel, c + 2 * line
+    if panels > 0:
         _weighted(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
-        panels -= 1
-        b, c = b + b_panel, c + line

@@ -188,7 +188,7 @@ class Replay:
 
     def _check_batch(self, size: int, out: Float) -> None:
         expected = (size, self.layout.batch_width)
-        if out.shape != expected or out.dtype != np.float32:
+        if out.shape != expected or out.dtype != _FLOAT32:
             raise RollinError(
                 f"A batch of {size} rows needs a float32 array of shape {expected}, "
                 f"got {out.dtype} of shape {out.shape}."

@@ -100,11 +100,18 @@ def calling(name: str, write: Any) -> Any:
 def _transpose_block(
     builder: Any, source: Any, source_line: Any, target: Any, target_line: Any
 ) -> None:
-    """A block of LANES × LANES numbers, transposed in registers by exchanging halves."""
-    rows = range(LANES)
+    """A block of LANES × LANES numbers, transposed in registers."""
     lines = [
-        load(builder, VECTOR, builder.add(source, builder.mul(source_line, int64(i)))) for i in rows
+        load(builder, VECTOR, builder.add(source, builder.mul(source_line, int64(i))))
+        for i in range(LANES)
     ]
+    for i, line in enumerate(turned(builder, lines)):
+        store(builder, line, builder.add(target, builder.mul(target_line, int64(i))))
+
+
+def turned(builder: Any, lines: Sequence[Any]) -> list[Any]:
+    """LANES vectors, transposed by exchanging halves."""
+    rows, lines = range(LANES), list(lines)
     distance = 1
     while distance < LANES:
         low = [n if not n & distance else LANES + n - distance for n in rows]
@@ -115,8 +122,7 @@ def _transpose_block(
                 lines[i] = _shuffle(builder, pair, low)
                 lines[i + distance] = _shuffle(builder, pair, high)
         distance *= 2
-    for i, line in enumerate(lines):
-        store(builder, line, builder.add(target, builder.mul(target_line, int64(i))))
+    return lines
 
 
 def _shuffle(builder: Any, pair: Sequence[Any], order: list[int]) -> Any:

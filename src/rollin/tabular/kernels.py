@@ -14,33 +14,41 @@ No fast-math: with plain IEEE arithmetic the compiler's inlining cannot change a
 seed gives the same bits from a fresh compile and from the cache. Sums keep four partial sums
 instead, which is as fast.
 
-All kernels live in one module because numba's cache looks only at the file of the function that is
-called: an edit of a helper in another file would go unnoticed.
+All kernels live in one module, but for the vector code in `vectors`: numba's cache looks only at
+the file of the function that is called, and at those that `kept` is told of.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.compiling import kept
+from rollin import compiling
+from rollin.tabular import vectors
+from rollin.tabular.vectors import ABREAST, FLAG, GATHERS, STREAMS, act_abreast, fill_blocks
+
+kept: Any = partial(compiling.kept, helpers=(vectors,), variant=int(GATHERS))
 
 U32 = NDArray[np.uint32]
 F32 = NDArray[np.float32]
 
-STREAMS = 16  # xoshiro128++ generators side by side: one AVX-512 or two AVX2 registers
 TOTAL_BITS = 30  # weights of a distribution sum to 2^30
 MAX_BITS = 12  # 4096 buckets leave 18 bits of threshold
 LANES = 40  # trajectories interleaved in one block, to hide the latency of dependent loads
 REPLICAS = 4  # gradient copies, against stalls when neighbours add to the same entry
-FLAG = 0x80000000  # success bit of a successor word
 TINY = np.float32(1e-36)  # moments below are 0; the smallest normal float is 1.2e-38
 
 
 def bits_for(n: int) -> int:
     """Number of bits of the next power of two ≥ n, at least 1."""
     return max(1, (n - 1).bit_length())
+
+
+@kept(inline="always")
+def _address(array: Any) -> Any:
+    return np.int64(array.ctypes.data)
 
 
 @kept(inline="always")
@@ -65,10 +73,7 @@ def _next_word(state: U32, i: Any) -> Any:
 @kept()
 def fill_random(state: U32, out: U32, n: int) -> None:
     """Write n random 32-bit numbers to `out` (length ≥ n rounded up to STREAMS)."""
-    for block in range((n + STREAMS - 1) // STREAMS):
-        at = block * STREAMS
-        for i in range(STREAMS):
-            out[at + i] = _next_word(state, i)
+    fill_blocks(_address(state), _address(out), np.int64(max(1, (n + STREAMS - 1) // STREAMS)))
 
 
 @kept()
@@ -313,7 +318,7 @@ def rollouts(
     B = starts.size
     per_step = 1 if fan == 0 else 2  # random numbers: the action, and where it leads
     words = np.empty((T * LANES * per_step + STREAMS) // STREAMS * STREAMS, np.uint32)
-    trace = np.empty(T * LANES, np.uint32)
+    trace = np.empty((T, LANES), np.uint32)
     state = np.empty(LANES, np.uint32)  # premultiplied, with the success flag once it was met
     value = np.empty(LANES, np.float32)
     discount = np.float32(gamma)
@@ -323,31 +328,58 @@ def rollouts(
         fill_random(rng, words, T * lanes * per_step)
         state[:lanes] = starts[first : first + lanes]
         value[:lanes] = 0.0
-        # unsigned indices spare the check for negative ones
         for t in range(T):
-            now = np.uint64(t * LANES)
-            drawn = np.uint64(t * lanes * per_step)
-            for i in range(np.uint64(lanes)):
-                before = state[i]
-                base = np.uint64(before & np.uint32(FLAG - 1))
-                pair = base + draw_alias(words[drawn + i], alias, base, bits)
-                trace[now + i] = pair
-                if fan == 0:
-                    word = successors[pair]
-                else:
-                    row = pair << np.uint64(fan)
-                    leads = words[drawn + np.uint64(lanes) + i]
-                    word = successors[row + draw_alias(leads, fan_alias, row, fan)]
-                state[i] = word | (before & np.uint32(FLAG))
+            drawn = words[t * lanes * per_step : (t + 1) * lanes * per_step]
+            _advance(drawn, state[:lanes], alias, successors, fan_alias, bits, fan, trace[t])
         for i in range(lanes):
             successes += int(state[i] >> np.uint32(31))
         for t in range(T - 1, -1, -1):
-            now = np.uint64(t * LANES)
-            for i in range(np.uint64(lanes)):
-                pair = np.uint64(trace[now + i])
-                value[i] = bonus[pair] + discount * value[i]  # R_t = r_ent,t + γ R_{t+1}
-                to_go[i & np.uint64(REPLICAS - 1), pair] += value[i]
+            _add_returns(trace[t], bonus, discount, value[:lanes], to_go)
     return successes
+
+
+@kept(inline="always")
+def _advance(
+    words: U32, state: U32, alias: U32, successors: U32, fan_alias: U32, bits: int, fan: int,
+    pairs: U32,
+) -> None:  # fmt: skip
+    """One step of all trajectories of a block; `pairs` is what they did."""
+    lanes = np.uint64(state.size)
+    # unsigned indices spare the check for negative ones
+    first = np.uint64(0)
+    if GATHERS and fan == 0:
+        first = lanes // np.uint64(ABREAST) * np.uint64(ABREAST)
+        for i in range(0, np.int64(first), ABREAST):
+            at = np.int64(4 * i)
+            act_abreast(
+                _address(words) + at,
+                _address(state) + at,
+                _address(alias),
+                _address(successors),
+                np.int64(bits),
+                _address(pairs) + at,
+            )
+    for i in range(first, lanes):
+        before = state[i]
+        base = np.uint64(before & np.uint32(FLAG - 1))
+        pair = base + draw_alias(words[i], alias, base, bits)
+        pairs[i] = pair
+        if fan == 0:
+            word = successors[pair]
+        else:
+            row = pair << np.uint64(fan)
+            word = successors[row + draw_alias(words[lanes + i], fan_alias, row, fan)]
+        state[i] = word | (before & np.uint32(FLAG))
+
+
+@kept(inline="always")
+def _add_returns(pairs: U32, bonus: F32, discount: Any, value: F32, to_go: F32) -> None:
+    """R_t = r_ent,t + γ R_{t+1} of all trajectories of a block, added at what they did."""
+    lanes = np.uint64(value.size)
+    for i in range(lanes):
+        pair = np.uint64(pairs[i])
+        value[i] = bonus[pair] + discount * value[i]
+        to_go[i & np.uint64(REPLICAS - 1), pair] += value[i]
 
 
 @kept()
