@@ -30,7 +30,7 @@ def policy() -> Policy:
 
 
 def test_the_command_line_and_python_give_the_same_numbers(tmp_path):
-    files = {"log_every": 200, "eval_episodes": 1}
+    files: dict[str, Any] = {"log_every": 200, "eval_episodes": 1}
     trained = rollin.train(Line, out=tmp_path / "a", **SMALL, **files)
     table = tmp_path / "table.json"
     some = ["--episodes", "3", "--seed", "5", "--json", str(table)]
@@ -167,7 +167,7 @@ def test_onnx_says_which_extra_it_needs(policy, tmp_path, monkeypatch):
 
 def test_events_are_told_with_a_run_directory(tmp_path):
     events: list[Any] = []
-    files = {"log_every": 200, "eval_episodes": 1}
+    files: dict[str, Any] = {"log_every": 200, "eval_episodes": 1}
     rollin.train(Line, out=tmp_path / "a", on_event=events.append, **SMALL, **files)
     assert [event.step for event in events] == list(range(1, 401))
     plain: list[Any] = []
@@ -195,8 +195,8 @@ def test_our_environments_are_in_gymnasium_s_registry(name):
 
 
 def test_a_run_has_the_plain_name_and_its_hash(tmp_path):
-    few = {"warmup": 64, "batch": 16, "hidden": (8, 8), "steps": 200}
-    files = {"log_every": 200, "eval_episodes": 1}
+    few: dict[str, Any] = {"warmup": 64, "batch": 16, "hidden": (8, 8), "steps": 200}
+    files: dict[str, Any] = {"log_every": 200, "eval_episodes": 1}
     hashes = []
     for i, name in enumerate(("point-umaze", "rollin/PointUmaze-v0")):
         rollin.train(name, out=tmp_path / str(i), **few, **files)

@@ -82,7 +82,7 @@ def test_a_baseline_never_rolls_in():
     assert {event.actor for event in events} == {"main"}
 
 
-FILES = {"log_every": 500, "eval_episodes": 1}
+FILES: dict[str, Any] = {"log_every": 500, "eval_episodes": 1}
 
 
 def trained_in(out: Any, stop_after: int | None = None, agent: Any = make_q) -> rollin.Trained:

@@ -278,7 +278,7 @@ def _agent_in_directory(
     return _ended(run.learned(), directory.result(), returns)
 
 
-def _name(make: Callable[[], Env]) -> str:
+def _name(make: Any) -> str:
     """module:factory if `rollin resume` can find it again by that; else its bare name."""
     name = getattr(make, "__name__", type(make).__name__)
     module = getattr(make, "__module__", None) or "__main__"

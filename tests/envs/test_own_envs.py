@@ -322,7 +322,7 @@ def test_a_rule_of_successes_that_can_never_be_met_is_refused():
 
     with pytest.raises(RollinError, match=r"no episode can be one: its rewards are its own"):
         check_env(Contextual(Silent(), GRAVITY, context="g", curriculum=rated))
-    plain = {"outcome": lambda observation, info: observation[:1]}
+    plain: dict[str, Any] = {"outcome": lambda observation, info: observation[:1]}
     with pytest.raises(RollinError, match="no reward is positive, not even where an outcome"):
         check_env(Contextual(Lander(), GRAVITY, away, curriculum=rated, **plain))
     check_env(Contextual(Lander(), GRAVITY, away, curriculum=HEAVIER, **plain))

@@ -230,7 +230,8 @@ def train_agent(state: AgentState) -> Iterator[RollinStep]:
         rolling, first, over = episode.rollin, True, False
         while not over:
             actor: Actor = "rollin" if rolling else "main"
-            who, context = (state.guide, previous) if rolling else (agent, omega)
+            who: Any = state.guide if rolling else agent
+            context = previous if rolling else omega
             a = who.act(s["observation"], context.copy())
             after, reward, terminated, truncated, info = env.raw_step(a)
             over = terminated or truncated

@@ -212,7 +212,7 @@ class ContextHandle(GuardedEnv):
 
     def name_of(self, what: str) -> str:
         """How the env calls the method that gives rewards, successes or contexts."""
-        return self._names.get(what, METHODS[what][-1])
+        return self._names[what] if what in self._names else METHODS[what][-1]
 
     def _numbers(self, what: str, *arguments: Any) -> Array:
         """What a method of the env's gives, as an array of numbers or of truth values."""

@@ -157,7 +157,7 @@ class Contextual(ContextWrapper):
         if self.tells_success:
             info["is_success"] = truth(self.is_success(outcome, self.context))
         elif self.success_by_reward:  # the env's own would be of another task
-            info["is_success"] = reward > 0
+            info["is_success"] = float(reward) > 0
         return self._observed(observation), reward, terminated, truncated, info
 
     def context_reward(self, outcome: Array, context: Array) -> Array:

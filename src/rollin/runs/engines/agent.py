@@ -32,13 +32,15 @@ class AgentEngine(Engine[AgentConfig]):
         """The run of a spec in a directory; given: `env`, `agent` and `curriculum`."""
         from rollin.runs.engines.agent_run import AgentRun
 
-        return AgentRun(spec, at, **given)
+        made: Any = AgentRun(spec, at, **given)  # of RollinRun, whose options are others
+        return made
 
     def record(self, run: RunDirectory, spec: RunSpec[AgentConfig], at: Sequence[int]) -> Record:
         """The same quantities as those of our own agents."""
         from rollin.runs.engines.rollin_record import rollin_record
 
-        return rollin_record(run, spec, at)
+        own: Any = spec
+        return rollin_record(run, own, at)
 
     def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
         """Only Python has the agent."""
