@@ -29,7 +29,7 @@ class GoalView(gymnasium.Wrapper[Any, Any, Any, Any]):
         parts = env.observation_space
         try:
             self._to_context = env.get_wrapper_attr("to_context")
-            self._compute = env.get_wrapper_attr("compute_reward")
+            self._compute = env.get_wrapper_attr("context_reward")
             goals: Any = env.get_wrapper_attr("context_space")
         except AttributeError as error:
             raise RollinError(

@@ -11,7 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from rollin.errors import RollinError, reason
-from rollin.runs.files import check_regular, write_atomically
+from rollin.regular import check_regular
+from rollin.runs.files import write_atomically
 
 FORMAT = 1
 KEY = "rollin"
