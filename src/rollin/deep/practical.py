@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from rollin.curriculum.teacher import EpisodeEnd, Plan
 from rollin.deep.go_explore import GoExplore
 from rollin.deep.state import DeepState
 from rollin.envs.context_env import ContextStep
@@ -86,20 +87,20 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
     """
     env, curriculum, options = state.env, state.curriculum, state.options
     main, exp, guide, D, D_exp = state.main, state.exp, state.guide, state.D, state.D_exp
-    progress, streams = state.progress, state.streams
-    beta, stop = options.rolls_in, options.stop_probability(main.config.gamma)
+    teacher, streams = state.teacher, state.streams
+    stop = options.stop_probability(main.config.gamma)
     contexts = curriculum.contexts.astype(np.float32)
     learn, short = Updates(state), options.updates == "short"
     one_learner, hidden = options.explorer == "main", options.prefix == "hidden"
     go_explore = GoExplore(options.go_explore, env, streams)
     while True:  # 3: for each environment step, one episode after the other
-        k = progress.k
+        k, plan = teacher.k, teacher.sample()
         omega, previous = contexts[k], contexts[max(k - 1, 0)]
         episode = Episode(state.episode + 1, k, measured=(0.0,) * len(env.measures))
         with _naming(episode, state.step + 1):
             seed = int(streams["env"].integers(2**31))
-            s, outcome = env.reset(curriculum.contexts[k], seed)  # 9
-        episode.rollin = k > 0 and beta > 0 and streams["rollin"].random() < beta  # 10 – 14
+            s, outcome = env.reset(plan.context, seed)  # 9
+        episode.rollin = plan.beta > 0 and streams["rollin"].random() < plan.beta  # 10 – 14
         go_explore.begin(previous if k > 0 and options.method != "scratch" else None)
         stopped = over = False
         while not over:
@@ -136,27 +137,28 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
             over = seen.terminated or seen.truncated
-            mastered = finish_episode(state, episode) if over else None  # 4 – 8 of the next step
+            mastered = finish_episode(state, plan, episode, seen) if over else None  # 4 – 8
             done = episode if over else None
             yield RollinStep(step, k, actor, seen.reward, info, exp_info, done, mastered)
 
 
-def finish_episode(state: DeepState, episode: Episode) -> str | None:
-    """Lines 5 to 8: go on to the next context if the window says so; returns why, or None."""
-    progress, window = state.progress, state.window
+def finish_episode(state: DeepState, plan: Plan, episode: Episode, last: ContextStep) -> str | None:
+    """Lines 5 to 8 of the next step: tell the teacher; returns why a context is mastered, or None.
+
+    The roll-in's steps count as the episode's own, because they are the agents' here.
+    """
+    teacher, k = state.teacher, episode.k
     state.episode += 1
-    if not episode.rollin or state.options.counted == "all":
-        window.add(state.curriculum.rule.measure(episode.total, episode.success))
-    mastered = state.curriculum.mastered(progress.k, window)
-    if mastered and progress.finished:
-        progress.complete(state.step, mastered)
-    elif mastered:
-        progress.advance(state.step, mastered)  # 6: k ← k + 1, D_exp ← ∅
-        window.restart()
+    end = EpisodeEnd(
+        plan.ticket, 1, 0, plan.context, plan.purpose, episode.rollin, 0, 0, 0.0, episode.total,
+        episode.length, episode.success, last.terminated, last.truncated,
+    )  # fmt: skip
+    reason = teacher.update(end)
+    if teacher.k > k:  # 6: k ← k + 1, D_exp ← ∅
         state.D_exp.clear()
         state.exp.reset()  # 7
         state.freeze_guide()
-    return mastered
+    return reason or state.curriculum.mastered(k, state.window)  # the last one every time
 
 
 class Updates:

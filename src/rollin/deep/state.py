@@ -10,6 +10,7 @@ from rollin.checks import check_warmup
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import Window
+from rollin.curriculum.walk import Walk
 from rollin.deep.options import RollinOptions
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.contextual import check_context
@@ -28,7 +29,7 @@ class DeepState:
 
     main, exp: the agents π_main and π_exp; guide: who rolls in, π_main itself unless it is frozen;
     D: all transitions that are recorded; D_exp: those that π_exp collected since the last switch;
-    window: the last episodes under ω_k; step, episode: how many so far.
+    teacher: who says what is learned next; step, episode: how many so far.
     """
 
     env: ContextEnv
@@ -39,8 +40,7 @@ class DeepState:
     guide: SACLearner
     D: Replay
     D_exp: Selection
-    progress: Progress
-    window: Window
+    teacher: Walk
     streams: Streams
     step: int = 0
     episode: int = 0
@@ -79,11 +79,23 @@ class DeepState:
             env.observation_size, env.action_size, env.context_size, env.outcome_size
         )
         D = Replay(layout, capacity, replay_path)
-        progress = curriculum.progress(scratch=options.method == "scratch")
-        window = Window(curriculum.episodes)
-        return cls(
-            env, curriculum, options, main, exp, guide, D, Selection(D), progress, window, streams
+        teacher = Walk(
+            curriculum,
+            options.rolls_in,
+            counted=options.counted,
+            scratch=options.method == "scratch",
         )
+        return cls(env, curriculum, options, main, exp, guide, D, Selection(D), teacher, streams)
+
+    @property
+    def progress(self) -> Progress:
+        """Where the run stands on its curriculum."""
+        return self.teacher.progress
+
+    @property
+    def window(self) -> Window:
+        """The last episodes under ω_k."""
+        return self.teacher.window
 
     @property
     def agents(self) -> dict[str, SACLearner]:
@@ -112,6 +124,7 @@ class DeepState:
         for name, part in self._parts.items():
             part.set_state(state[name])
         self.step, self.episode = int(state["step"]), int(state["episode"])
+        self.teacher.go_on(self.step)
 
     def close(self) -> None:
         """Release the learners' threads; the environment stays open."""

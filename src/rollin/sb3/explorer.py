@@ -19,6 +19,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from rollin.errors import RollinError
+from rollin.sb3.guide import is_jax
 
 Arrays = dict[str, NDArray[Any]]
 ROWS = ("actions", "rewards", "dones", "timeouts")
@@ -229,7 +230,7 @@ def take_out(model: Any) -> None:
 def check_explorable(model: Any) -> None:
     """Refuse learners that cannot have an explorer."""
     name = type(model).__name__
-    if not isinstance(model, OffPolicyAlgorithm) or not isinstance(model.policy, torch.nn.Module):
+    if not isinstance(model, OffPolicyAlgorithm) or is_jax(model):
         raise RollinError(
             f"level=2 needs an off-policy learner of Stable-Baselines3 (SAC, TD3, DQN), got "
             f"{name} of {type(model).__module__.split('.')[0]}: use level=1."

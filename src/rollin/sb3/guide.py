@@ -205,5 +205,5 @@ def freeze(model: Any) -> Frozen:
 
 
 def is_jax(model: Any) -> bool:
-    """Whether a model is one of SBX's."""
-    return not isinstance(model.policy, torch.nn.Module)
+    """Whether a model is one of SBX's, whose policies are torch modules without parameters."""
+    return any(hasattr(model.policy, name) for name in ("actor_state", "qf_state"))

@@ -1,0 +1,32 @@
+"""The study of other people's agents: its runs in order, and a finished one as a record."""
+
+import pytest
+
+from rollin.runs.records import Reading, read_records, write_records
+from studies import foreign
+
+
+def test_seeds_come_one_after_the_other_with_all_arms():
+    planned = list(foreign.jobs(["ppo", "sac"], ["1/12"], seeds=2, steps=10))
+    assert [(job.seed, job.agent, job.arm) for job in planned[:5]] == [
+        (0, "ppo", "bare"), (0, "ppo", "rollin"), (0, "sac", "bare"), (0, "sac", "rollin"),
+        (0, "sac", "fresh"),
+    ]  # fmt: skip
+    assert len({job.file for job in planned}) == 10
+
+
+def test_a_finished_run_becomes_a_record(tmp_path):
+    job = foreign.Job("sac", "rollin", "1/12", 3, 1000)
+    told = {
+        "seconds": 2.0, "steps": 1100, "hidden": 90, "updates": 900, "K": 11, "completed": None,
+        "advances": [[400, 1, "mean return 81"], [800, 2, "mean return 90"]], "goals": 0.25,
+        "return_final": 0.5, "versions": {"rollin": "0.1.0"}, "processor": "a CPU",
+    }  # fmt: skip
+    for name, data in write_records([foreign.record_of(job, told)]).items():
+        (tmp_path / name).write_bytes(data)
+    (record,) = read_records(tmp_path)
+    assert record.labels == {"agent": "sac", "arm": "rollin", "delta": "1/12", "beta": "0.2"}
+    assert (record.k, record.K, record.costs.rollin_steps) == (2, 11, 90)
+    assert record.value(Reading("kappa")) == pytest.approx(2 / 11)
+    assert record.value(Reading("goals")) == 0.25
+    assert [switch.step for switch in record.switches] == [0, 400, 800]
