@@ -16,10 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cost
 from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
+
+from benchmarks import cost
+from rollin.paper.numbers import numbers
+from rollin.report.sheets import filled, texts_of
+from rollin.report.style import styled, to_png
+from rollin.runs.files import write_atomically
 from studies import (
+    ablations_page,
     complexity_page,
     four_rooms_gamma_page,
     four_rooms_page,
@@ -27,11 +33,6 @@ from studies import (
     robots_page,
     sac_hopper,
 )
-
-from rollin.paper.numbers import numbers
-from rollin.report.sheets import filled, texts_of
-from rollin.report.style import styled, to_png
-from rollin.runs.files import write_atomically
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -44,6 +45,7 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
         "umaze-headline": point_umaze_page.readme_table(),
     },
     "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
+    "docs/results/agents.md": ablations_page.texts,
     "docs/results/complexity.md": complexity_page.texts,
     "docs/results/cost.md": cost.texts,
     "docs/results/four-rooms.md": lambda: {
@@ -80,6 +82,7 @@ def _drawn(pictures: Mapping[str, Callable[[], Figure]], *records: str) -> dict[
 PICTURES: dict[str, Drawn] = {
     **_drawn(four_rooms_page.PICTURES, "four-rooms"),
     **_drawn(point_umaze_page.PICTURES, "point-umaze"),
+    **_drawn(ablations_page.PICTURES, "ablations", "point-umaze"),
     **_drawn(robots_page.PICTURES, "robots"),
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),
