@@ -25,6 +25,7 @@ from rollin.report.sheets import filled, texts_of
 from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 from studies import (
+    ablations_page,
     complexity_page,
     four_rooms_gamma_page,
     four_rooms_page,
@@ -44,6 +45,7 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
         "umaze-headline": point_umaze_page.readme_table(),
     },
     "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
+    "docs/results/agents.md": ablations_page.texts,
     "docs/results/complexity.md": complexity_page.texts,
     "docs/results/cost.md": cost.texts,
     "docs/results/four-rooms.md": lambda: {
@@ -81,6 +83,7 @@ PICTURES: dict[str, Drawn] = {
     **_drawn(four_rooms_page.PICTURES, "four-rooms"),
     **_drawn(point_umaze_page.PICTURES, "point-umaze"),
     **_drawn({"point-umaze-mechanism": point_umaze_page.draw_mechanism}, "mechanism"),
+    **_drawn(ablations_page.PICTURES, "ablations", "point-umaze"),
     **_drawn(robots_page.PICTURES, "robots"),
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),

@@ -82,7 +82,7 @@ class CleanRL:
         self.alpha, self.target_entropy = 1.0, -float(acted)
         self.alpha_optimizer = optim.Adam([self.log_alpha], lr=Q_RATE)
         self.replay = ReplayBuffer(
-            1_000_000, *spaces, "cpu", n_envs=1, handle_timeout_termination=False
+            1_000_000, spaces[0], spaces[1], "cpu", n_envs=1, handle_timeout_termination=False
         )
         self.count = 0
         self.observation, _ = self.env.reset(seed=0)
