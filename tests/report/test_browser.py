@@ -293,23 +293,17 @@ def test_the_report_of_a_sweep_of_ones_own_compares_with_its_baseline(browser, t
     page.close()
 
 
-HOSTILE = (
-    '"><img src=x onerror="document.title=1">',
-    "'><svg onload='document.title=1'>",
-    "</script><script>document.title=1</script>",
-    "</title><script>document.title=1</script>",
-    "</style></pre><script>document.title=1</script>",
-    "--><iframe srcdoc='<script>parent.document.title=1</script>'>",
+HOSTILE = {
+    "quote": '"><img src=x onerror="document.title=1">',
+    "markup": "'><svg onload='document.title=1'></script></title></style></pre>--><script>"
+    "document.title=1</script><iframe srcdoc='<script>parent.document.title=1</script>'>"
     "javascript:document.title=1",
-    "a\\q \\1 \\g<0>",
-    r"$\frac$ $x^$ \\",
-    "{{ 7 * 7 }} {% raw %}",
-    "\x1b]0;title\x07 \u202e",
-    "x" * 3000,
-)
+    "escapes": "a\\q \\1 \\g<0> $\\frac$ $x^$ {{ 7 * 7 }} {% raw %} {0} \x1b]0;title\x07 \u202e \\",
+    "long": "x" * 3000,
+}
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_names_from_files_are_text_wherever_they_stand(browser, tmp_path, name, capsys) -> None:
     with_names(tmp_path / "runs", name)
     assert main(["report", str(tmp_path / "runs"), "--images"]) == 0

@@ -49,6 +49,8 @@ def make_others(place: Path, runs: Path) -> None:
     assert (
         typed(["report", str(place / "sweep"), "--out", str(place / "records" / "r.html")])[0] == 0
     )
+    for name in SPECS.keys() - {"tabular"}:  # a page of one run is drawn sooner
+        shutil.rmtree(place / "sweep" / name)
     for path in (place / "records").iterdir():
         if path.name not in ("runs.csv", "curves.csv", "switches.csv"):
             path.unlink()

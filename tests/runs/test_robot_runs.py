@@ -18,7 +18,7 @@ from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
 from rollin.cli.train import parse_options
 from rollin.curriculum.progress import Advance, Progress
-from rollin.envs import context_env, offscreen
+from rollin.envs import offscreen
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import Velocity
@@ -173,9 +173,9 @@ def test_a_run_does_not_go_on_with_other_measures(tmp_path, monkeypatch):
 
 
 def test_the_names_of_measures_are_not_those_of_columns():
-    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_env.RESERVED)
+    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_handle.RESERVED)
     assert {name.removeprefix("train_") for name in COLUMNS if name.startswith("train_")} <= set(
-        context_env.RESERVED
+        context_handle.RESERVED
     )
 
 

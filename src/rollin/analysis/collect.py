@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -113,8 +114,9 @@ def _reading_steps(studies: Sequence[Study]) -> dict[str, set[tuple[int, int]]]:
     for study in studies:
         for condition in study.conditions:
             read = {*study.readings, *condition.published}
-            wanted = {(r.step, condition.steps) for r in read if r.step is not None}
-            found.setdefault(condition.task, set()).update(wanted)
+            with suppress(RollinError):  # a task that is not known here, whose length is not told
+                wanted = {(r.step, condition.steps) for r in read if r.step is not None}
+                found.setdefault(condition.task, set()).update(wanted)
     return found
 
 

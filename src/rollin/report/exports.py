@@ -8,6 +8,7 @@ from typing import Any
 from rollin.analysis.results import StudyResults
 from rollin.analysis.tables import Place, ReadingTable, reading_tables
 from rollin.report.words import label_text, percent, place_text, table_title
+from rollin.texts import one_line
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -78,7 +79,7 @@ def _short(value: float) -> str:
 
 def escape(text: str) -> str:
     """Text as LaTeX prints it."""
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+    return "".join(_LATEX.get(letter, letter) for letter in one_line(text))
 
 
 def table_latex(results: StudyResults) -> str:

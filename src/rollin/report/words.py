@@ -8,6 +8,7 @@ from rollin.analysis.results import StudyResults
 from rollin.analysis.statistics import Summary
 from rollin.analysis.tables import Place, ReadingTable
 from rollin.runs.records import Reading
+from rollin.runs.spec import digest
 from rollin.sweeps.study import METHOD
 from rollin.texts import one_line
 
@@ -36,7 +37,10 @@ def quantity_text(quantity: str) -> str:
 
 def shown(name: str) -> str:
     """A name that comes from a file, fit to stand in a table or a figure."""
-    return one_line(name, LONGEST)
+    whole = one_line(name)
+    if len(whole) <= LONGEST:
+        return whole
+    return f"{whole[:LONGEST]}… {digest(whole)}"  # which tells it from another that begins alike
 
 
 def method_text(labels: Mapping[str, str]) -> str:

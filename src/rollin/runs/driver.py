@@ -32,7 +32,7 @@ from rollin.runs.tensorboard import TensorBoardLogger
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
 HEAR_SECONDS = 0.2  # between two questions whether to stop
-STOP_SECONDS = 1.5  # that a run which is to stop may go on, until it can save
+STOP_SECONDS = 1.0  # that a run which is to stop may go on, until it can save
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What values of another form lead to."""

@@ -19,7 +19,7 @@ grid = { beta = [0, 0.1] }
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,12 +27,15 @@ from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import name_code
 from rollin.regular import read_bounded
-from rollin.runs.formats import converted
+from rollin.runs.formats import MOST, converted
 from rollin.runs.records import Reading
 from rollin.sweeps.build import block, reading
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.study import Study, checked_study
 from rollin.sweeps.sweep import SweepFile
+
+Length = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+"""Steps of a run."""
 
 
 class BlockFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,6 +120,9 @@ def _check_names(raw: Any, kind: type[msgspec.Struct], path: Path) -> None:
 
 def studies_in(found: SweepFile, path: Path) -> list[Study]:
     """The studies that a sweep.json describes."""
+    for entry in found.studies:
+        for condition in entry.conditions:
+            converted(condition.options.get("steps", 1), Length, path)
     return [
         Study(
             entry.name,

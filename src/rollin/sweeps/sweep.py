@@ -4,15 +4,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from rollin.checks import LARGEST
 from rollin.errors import RollinError
 from rollin.runs.directory import CONFIG, RunDirectory
 from rollin.runs.engines import engine_of
 from rollin.runs.files import is_occupied, make_directory, write_json
-from rollin.runs.formats import read_file
+from rollin.runs.formats import MOST, Count, read_file
 from rollin.runs.spec import RunSpec, digest
 from rollin.runs.versions import versions
 from rollin.sweeps.condition import Condition, differing
@@ -38,8 +40,8 @@ class StudyEntry(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     conditions: list[ConditionEntry]
-    readings: list[tuple[str, int | None]]
-    seeds: int
+    readings: list[tuple[str, Count | None]]
+    seeds: Annotated[int, Meta(ge=1, le=MOST)]
     rows: list[str] = []
     columns: list[str] = []
     baseline: str = ""
@@ -52,7 +54,7 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
     """sweep.json; tables: names of the paper's, in those of older versions."""
 
     family: str
-    scale: float
+    scale: Annotated[float, Meta(gt=0, le=LARGEST)]
     commands: list[str]
     runs: dict[str, str]
     versions: dict[str, str] = {}
