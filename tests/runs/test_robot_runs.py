@@ -18,7 +18,7 @@ from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
 from rollin.cli.train import parse_options
 from rollin.curriculum.progress import Advance, Progress
-from rollin.envs import offscreen
+from rollin.envs import context_handle, offscreen
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import Velocity
