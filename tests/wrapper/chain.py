@@ -61,7 +61,7 @@ class Lengths(ContextualEnv):
         ends = over and self.terminates, over and not self.terminates
         return self._seen(), float(self.context[0]), *ends, {"outcome": np.zeros(1)}
 
-    def compute_reward(self, outcome: Any, context: Any) -> Any:
+    def context_reward(self, outcome: Any, context: Any) -> Any:
         return np.asarray(context)[..., 0]
 
     def _seen(self) -> dict[str, Any]:
