@@ -6,6 +6,7 @@ never sees the roll-ins: they are played inside `reset`.
 
 import argparse
 from copy import deepcopy
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -88,8 +89,9 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     teacher = rollin.Walk(curriculum, beta=beta)
     school = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
 
-    inputs = envs.single_observation_space.shape[0]
-    agent = Agent(inputs, envs.single_action_space.shape[0])
+    box: Any = envs.single_action_space
+    places: Any = envs.single_observation_space
+    agent = Agent(places.shape[0], box.shape[0])
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-4, eps=1e-5)
     seen = torch.as_tensor(envs.reset(seed=seed)[0], dtype=torch.float32)
     for _ in range(steps // (ENVS * ROLLOUT)):
@@ -98,9 +100,8 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
             with torch.no_grad():
                 policy = agent.policy(seen)
                 action, value = policy.sample(), agent.value(seen).squeeze(-1)
-            low, high = envs.single_action_space.low, envs.single_action_space.high
             after, reward, terminated, truncated, infos = envs.step(
-                np.clip(action.numpy(), low, high)
+                np.clip(action.numpy(), box.low, box.high)
             )
             over = terminated | truncated
             reward = torch.as_tensor(reward, dtype=torch.float32)
@@ -124,8 +125,8 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
         observed, actions, log_probs, rewards, values, going = stacked
         with torch.no_grad():
             gains = advantages(rewards, values, going, agent.value(seen).squeeze(-1))
-        flat = [part.flatten(0, 1) for part in (observed, actions, log_probs, gains)]
-        update(agent, optimizer, *flat, (gains + values).flatten())
+        rows = (observed, actions, log_probs, gains, gains + values)
+        update(agent, optimizer, *(part.flatten(0, 1) for part in rows))
     hidden = school.hidden + school.cut
     print(f"κ = {teacher.progress.kappa:.2f} after {school.steps:,} steps, {hidden:,} hidden")
     envs.close()

@@ -6,6 +6,7 @@ never sees the roll-ins: they are played inside `reset`.
 
 import argparse
 from copy import deepcopy
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -108,7 +109,9 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     teacher = rollin.Walk(curriculum, beta=beta)
     school = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
 
-    inputs, outputs = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+    places: Any = envs.single_observation_space
+    box: Any = envs.single_action_space
+    inputs, outputs = places.shape[0], box.shape[0]
     learner = Learner(inputs, outputs)
     replay = np.zeros((steps + ENVS, 2 * inputs + outputs + 2), np.float32)
     stored = 0
@@ -136,8 +139,8 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
         if stored > WARMUP:
             for _ in range(ENVS):
                 batch = torch.as_tensor(replay[draws.integers(stored, size=BATCH)])
-                parts = batch.split([inputs, outputs, 1, inputs, 1], -1)
-                learner.update(*parts[:2], parts[2].squeeze(-1), parts[3], parts[4].squeeze(-1))
+                at, did, paid, then, going = batch.split([inputs, outputs, 1, inputs, 1], -1)
+                learner.update(at, did, paid.squeeze(-1), then, going.squeeze(-1))
     hidden = school.hidden + school.cut
     print(f"κ = {teacher.progress.kappa:.2f} after {school.steps:,} steps, {hidden:,} hidden")
     envs.close()

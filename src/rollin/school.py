@@ -224,11 +224,10 @@ class School:
 
 def _alike(one: Plan, other: Plan) -> bool:
     """Whether two plans differ in their ticket alone."""
-    contexts = one.context, other.context
     same = replace(one, ticket=0, context=None, guide_context=None)
     return same == replace(other, ticket=0, context=None, guide_context=None) and all(
-        (a is None and b is None) or np.array_equal(a, b)
-        for a, b in (contexts, (one.guide_context, other.guide_context))
+        a is b or (a is not None and b is not None and np.array_equal(a, b))
+        for a, b in ((one.context, other.context), (one.guide_context, other.guide_context))
     )
 
 

@@ -177,7 +177,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @enrolment.setter
     def enrolment(self, given: Sequence[int]) -> None:
-        self.enrol(*given)
+        env, seed, teacher, keep_prefix = given
+        self.enrol(env, seed, teacher, bool(keep_prefix))
 
     def assign(self, plan: Plan) -> None:
         """Play this plan from the next reset on; one that stood in stock and is standing goes."""

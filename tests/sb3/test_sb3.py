@@ -112,12 +112,11 @@ def test_every_learner_walks_a_curriculum_with_roll_ins(name):
     assert logged["rollin/kappa"] == 1.0
     ended = [episode["l"] for episode in model.ep_info_buffer]
     assert school.steps == school.hidden + school.cut + sum(ended)
-    guide = callback.guide
-    assert guide is not None
+    guide: Any = callback.guide
     before = parameters(guide.net)
     model.learn(150, callback=callback, reset_num_timesteps=False)
-    assert parameters(guide.net) == before == parameters(callback.guide.net)
-    assert parameters(guide.net) != parameters(freeze(model).net)
+    assert parameters(guide.net) == before == parameters(ANY(callback.guide).net)
+    assert parameters(guide.net) != parameters(ANY(freeze(model)).net)
 
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "DQN"])
@@ -308,8 +307,7 @@ def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_p
     assert callback.save(tmp_path / "model.zip") == tmp_path / "model.rollin.safetensors"
     model.save(tmp_path / "model.zip")
     state = walk.get_state()
-    guide, explorer = callback.guide, callback.explorer
-    assert guide is not None
+    guide, explorer = ANY(callback.guide), callback.explorer
 
     walk = Walk(easy(6), beta=0.6)
     again = type(model).load(tmp_path / "model.zip", env=env_of(name, walk))
@@ -319,7 +317,7 @@ def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_p
     assert walk.progress.get_state() == state["progress"]
     assert walk.window.get_state() == state["window"]
     assert loaded.guide is not None
-    assert parameters(loaded.guide.net) == parameters(guide.net)
+    assert parameters(ANY(loaded.guide).net) == parameters(guide.net)
     assert loaded.school is not None
     assert callback.school is not None
     kept = files.read(files.beside(tmp_path / "model.zip"))[1]["school"]

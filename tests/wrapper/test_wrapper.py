@@ -100,6 +100,7 @@ def test_without_roll_in_the_env_behaves_to_the_bit_as_without_the_wrapper(how):
 def test_the_end_tells_all_and_the_teacher_hears_of_it_once():
     walk = Walk(Curriculum.listed([[0.0], [7.0]], -1.0, episodes=2), beta=0.5)
     env = RollIn(Lengths(1), walk, guide=still, gamma=0.5)
+    info: dict[str, Any] = {}
     for _ in range(2):
         env.reset(seed=0)
         *_, info = env.step(np.zeros(1, np.float32))
@@ -157,6 +158,7 @@ def test_time_limits_inside_count_hidden_steps_and_outside_abandon(inside):
     lengths = Lengths(1_000_000)
     env = RollIn(TimeLimit(lengths, 5), walk) if inside else TimeLimit(RollIn(lengths, walk), 5)
     env.reset(seed=0)
+    truncated, info = False, {}
     for _ in range(5):
         *_, truncated, info = env.step(np.zeros(1, np.float32))
     assert truncated
@@ -240,7 +242,7 @@ def test_success_comes_from_info_or_from_the_contextual_env():
 
     for env, success in ((RollIn(Line(3)), False), (RollIn(Says(Line(3))), True)):
         env.set_context([4.0])  # too far
-        env.reset(seed=0)
+        info: dict[str, Any] = env.reset(seed=0)[1]
         for _ in range(3):
             *_, info = env.step(np.zeros(1, np.float32))
         assert info["rollin_end"]["success"] == success
@@ -253,7 +255,7 @@ def test_outcomes_are_kept_when_the_plan_asks_for_them():
     env = RollIn(Line(4))
     env.enrol(0, 0)
     env.assign(Plan(1, np.zeros(1), trace=True))
-    env.reset(seed=0)
+    info: dict[str, Any] = env.reset(seed=0)[1]
     for _ in range(4):
         *_, info = env.step(np.ones(1, np.float32))
     end = EpisodeEnd.of_info(info["rollin_end"])

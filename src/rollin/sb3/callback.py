@@ -143,7 +143,7 @@ class RollInCallback(BaseCallback):
     def _ends(self, infos: Sequence[Mapping[str, Any]], dones: Any) -> Iterator[EpisodeEnd]:
         """Ends of this step; what the reset in it has cut off comes after them."""
         resets: Any = getattr(self.training_env.unwrapped, "reset_infos", [{}] * len(infos))
-        for i in np.flatnonzero(dones):
+        for i in np.flatnonzero(dones).tolist():
             for info in (infos[i], resets[i]):
                 if "rollin_end" in info:
                     yield EpisodeEnd.of_info(info["rollin_end"])

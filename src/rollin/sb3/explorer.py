@@ -57,7 +57,7 @@ class Explorer:
             agent, model = self.agent, self._model
             agent._last_obs = model._last_obs
             if hasattr(model, "exploration_rate"):  # DQN's
-                agent.exploration_rate = model.exploration_rate
+                agent.exploration_rate = vars(model)["exploration_rate"]
             own, stored = agent._sample_action(0, noise, model.n_envs)
             actions, buffered = actions.copy(), buffered.copy()
             actions[self.acted], buffered[self.acted] = own[self.acted], stored[self.acted]
@@ -187,7 +187,7 @@ class Tee:
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
         """Store a row of all envs, and those of the explorer's in its own buffer."""
         self._main.add(obs, next_obs, action, reward, done, infos)
-        for i in np.flatnonzero(self._explorer.acted):
+        for i in np.flatnonzero(self._explorer.acted).tolist():
             rows = (_row(part, i) for part in (obs, next_obs, action, reward, done))
             self._explorer.agent.replay_buffer.add(*rows, [infos[i]])
 
@@ -204,11 +204,11 @@ def mix_in(model: Any, explorer: Explorer) -> None:
 
     class Exploring(kind):
         def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1):
-            found = super()._sample_action(learning_starts, action_noise, n_envs)
-            return explorer.act(*found, action_noise)
+            found, stored = super()._sample_action(learning_starts, action_noise, n_envs)
+            return explorer.act(found, stored, action_noise)
 
         def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
-            super()._store_transition(Tee(replay_buffer, explorer), *row)
+            super()._store_transition(Tee(replay_buffer, explorer), *row)  # pyright: ignore[reportCallIssue]
 
         def train(self, gradient_steps: int, batch_size: int = 64) -> None:
             main, own = explorer.share(gradient_steps)
