@@ -72,7 +72,8 @@ def test_a_run_begun_in_python_goes_on_by_the_command_line(tmp_path, monkeypatch
     rollin.train(partial(Line, 7), steps=300, out=tmp_path / "b", **SMALL)
     assert read_json(tmp_path / "b" / "config.json")["task"] == "partial"
     assert main(["resume", str(tmp_path / "b")]) == 2
-    assert "begun by rollin.train in Python goes on by the same call" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "started by rollin.train in Python is resumed by the same call" in said
 
 
 def test_an_env_is_checked_before_it_is_trained_on():

@@ -166,7 +166,7 @@ def test_the_files_are_as_the_documentation_says(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "sentence"),
     [
-        (RUNS, "spec_hash", "hash", "runs.csv has no column spec_hash: it is of another version"),
+        (RUNS, "spec_hash", "hash", "runs.csv has no column spec_hash: it is from another version"),
         (CURVES, "condition", "cell", "curves.csv has no column condition"),
         (SWITCHES, ",k,", ",context,", "switches.csv has no column k"),
         (RUNS, ",3,0.5,", ",three,0.5,", "runs.csv, line 2 cannot be read"),
@@ -206,7 +206,7 @@ def test_a_run_that_stands_there_twice_is_refused(tmp_path) -> None:
     head, row = path.read_text().splitlines()
     path.write_text("\n".join([head, row, row]) + "\n")
     with pytest.raises(
-        RollinError, match=r"line 3: mine, four-rooms, .* stands there twice: keep one of"
+        RollinError, match=r"line 3: mine, four-rooms, .* appears twice: keep one of"
     ):
         read_records(tmp_path)
 
@@ -227,7 +227,7 @@ def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path, name) -> None:
     [
         ({"step": -1}, "cannot have -1 of 100 steps"),
         ({"steps": 0}, "cannot have 100 of 0 steps"),
-        ({"scale": math.nan}, "scale nan cannot be"),
+        ({"scale": math.nan}, "scale nan is not valid"),
         ({"k": None}, "both k and K"),
         ({"K": 0, "k": 0}, "K ≥ 1"),
         ({"switches": (Switch(0, 0, {}), Switch(2, 5, {}))}, "one by one"),

@@ -343,7 +343,7 @@ def test_conditions_that_are_called_alike_or_are_the_same_runs_are_refused() -> 
         ({"seeds": 0}, "seeds must be at least 1, got 0."),
         ({"baseline": "bta=0"}, "baseline: there is no label 'bta' here, only beta. Did you mean"),
         ({"baseline": "beta=7"}, "baseline: beta is 0, 0.1 here, got '7'."),
-        ({"baseline": "beta"}, "baseline must be name=value, or several of them with commas"),
+        ({"baseline": "beta"}, "baseline must be name=value, or several of them separated by co"),
         ({"rows": ["btea"]}, "The study mine has no label 'btea'. Did you mean beta?"),
         ({"columns": ["x"]}, "The study mine has no label 'x'."),
         (

@@ -51,7 +51,7 @@ class UntilSolvedEngine(Engine[UntilSolvedConfig]):
             values = converted(saved.values, UntilSolvedSaved, run.checkpoint)
             step, k, top, completed = saved.step, values.progress.k, values.progress.K, None
             costs = Costs(values.seconds, values.env_steps, values.rollin_steps, step)
-            entered, quantities = [a[0] for a in values.progress.advances], {}
+            entered, quantities = [a[0] for a in values.progress.advances], {"solved": 0.0}
         first = k - len(entered)
         return Record(
             task=spec.task,
