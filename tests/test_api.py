@@ -166,7 +166,7 @@ def test_a_task_by_name_has_its_defaults():
         ({"env": Line(), "env_options": ("R=1",)}, "env_options belong to a function"),
         ({"env": Line, "curriculum": [[0], [1]]}, "must be a rollin.Curriculum, got list"),
         ({"env": Line, "curriculum": TWO, "contexts": [[0], [1]]}, "is given twice"),
-        ({"env": gymnasium.make("Pendulum-v1")}, "is no contextual env"),
+        ({"env": gymnasium.make("Pendulum-v1")}, "is not a contextual env"),
         ({"env": "point-umase"}, "Did you mean point-umaze?"),
     ],
 )

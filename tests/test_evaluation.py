@@ -81,7 +81,7 @@ def test_functions_and_agents_of_all_kinds_are_evaluated(policy):
     ("arguments", "message"),
     [
         ({"policy": 3}, "a function of (observation, context), got int"),
-        ({"env": gymnasium.make("Pendulum-v1")}, "is no contextual env"),
+        ({"env": gymnasium.make("Pendulum-v1")}, "is not a contextual env"),
         ({"contexts": [[99.0]]}, "lies outside"),
         ({"episodes": 0}, "episodes must be at least 1, got 0"),
         ({"env": "point-umaze"}, "was trained on another environment"),
@@ -110,15 +110,19 @@ def test_a_policy_is_saved_and_loaded(policy, tmp_path):
         policy.save(tmp_path / "nowhere" / "a")
 
 
-def test_links_are_not_followed(policy, tmp_path):
+def test_links_in_a_run_directory_are_not_followed(policy, tmp_path):
     real, link = tmp_path / "real", tmp_path / "link"
     policy.save(real)
     try:
         link.symlink_to(real)
     except OSError:
         pytest.skip("no links here")
-    with pytest.raises(RollinError, match="is not a regular file: put a copy of it there"):
-        Policy.load(link)
+    assert Policy.load(link).k == policy.k  # the user names it
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "policy.safetensors").symlink_to(real)
+    with pytest.raises(RollinError, match="is a link: replace it with a copy"):
+        Policy.load(run)
     before = real.read_bytes()
     policy.save(link)
     assert not link.is_symlink()

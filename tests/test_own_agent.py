@@ -169,9 +169,9 @@ def test_without_a_state_a_stopped_run_begins_anew(tmp_path, eager):
         ({"gamma": 1.0}, "gamma must lie in [0, 1)"),
         ({"prefix": "seen"}, "prefix must be one of hidden, shown"),
         ({"curriculum": [[1.0], [2.0]]}, "must be a rollin.Curriculum, got list"),
-        ({"env": gymnasium.make("CartPole-v1")}, "is no contextual env"),
+        ({"env": gymnasium.make("CartPole-v1")}, "is not a contextual env"),
         ({"env": Corridor(), "out": "x"}, "env must be a function that makes the environment"),
-        ({"log_every": 5}, "log_every: only with `out`"),
+        ({"log_every": 5}, "log_every can only be given with `out`"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):

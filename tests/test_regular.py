@@ -75,7 +75,7 @@ def test_a_policy_is_a_regular_file_of_the_run(place) -> None:
     for name in ("pipe", "device"):
         with pytest.raises(RollinError, match="is not a regular file"):
             Policy.load(place / name)
-    with pytest.raises(RollinError, match="no policy of a deep run, or damaged"):
+    with pytest.raises(RollinError, match="not a policy of a deep run, or is damaged"):
         Policy.load(place / "file")
 
 

@@ -252,11 +252,8 @@ def attach(
 ) -> School:
     """A school for a vector env whose envs are each wrapped in `RollIn`; attach it before `reset`.
 
-    act: from an actor and one observation to an action. In the loop, after every step::
-
-        for end in school.after_step(infos): …
-        if school.switched:
-            school.freeze(deepcopy(actor))
+    act: from an actor and one observation to an action. In the loop, after every step, `for end in
+    school.after_step(infos): …`, and `school.freeze(deepcopy(actor))` if `school.switched`.
 
     >>> import gymnasium
     >>> import rollin

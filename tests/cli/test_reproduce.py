@@ -199,7 +199,9 @@ def test_the_list_comes_without_hours_where_none_were_measured(
         said = capsys.readouterr().out
         rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
         assert rows["four-rooms"].split()[-3:] == ["28", "280", "–"]
-        assert said.endswith("measuring: rollin reproduce --list --measure --jobs 4\n")
+        assert said.endswith(
+            "To see hours, measure for half a minute: rollin reproduce --list --measure --jobs 4\n"
+        )
         assert "steps per second" not in said
     keep_rates({"four-rooms": 5000.0}, 4)
     assert main(["reproduce", "--list", "--jobs", "4"]) == 0

@@ -214,7 +214,7 @@ def test_plain_sac_is_swept_by_its_return(tmp_path, monkeypatch, capsys) -> None
         "value": (["point-umaze", "--grid", "beta=0,2"], "beta must lie in [0, 1), got 2.0"),
         "word": (["point-umaze", "--grid", "steps=many"], "steps must be a whole number"),
         "other": (["point-umaze", *GRID, "--stps", "5"], "no option stps. Did you mean steps?"),
-        "twice": (["point-umaze", *GRID, "--beta", "0.3"], "in the grid and in the options"),
+        "twice": (["point-umaze", *GRID, "--beta", "0.3"], "in both the grid and the options"),
         "grid twice": (["point-umaze", *GRID, *GRID], "--grid beta is given twice"),
         "seed": (["point-umaze", "--grid", "seed=0,1"], "seed is the study's own"),
         "alike": (["point-umaze", "--grid", "beta=0,0.0"], "are called beta=0"),
@@ -259,7 +259,7 @@ def test_the_directory_of_another_study_or_length_is_refused(tmp_path, capsys) -
     first = results(tmp_path / "s")
     for more, sentence in (
         (["--name", "yours"], "holds the sweep of another study (mine), not of yours"),
-        (["--name", "mine", "--scale", "0.9"], "holds runs at 1 of their full length, asked for"),
+        (["--name", "mine", "--scale", "0.9"], "holds runs at 1 of their full length, not"),
     ):
         capsys.readouterr()
         assert sweep(tmp_path / "s", *GRID, *SMALL, "--seeds", "1", *more) == 2
@@ -279,7 +279,7 @@ def test_a_run_with_other_options_in_a_condition_s_place_is_named_and_kept(
     capsys.readouterr()
     assert sweep(tmp_path / "s", *GRID, *SMALL, "--gamma", "0.5", "--seeds", "1") == 2
     said = capsys.readouterr()
-    assert "passed over: 2" in said.err
+    assert "Skipped run directories: 2" in said.err
     assert "gamma 0.99 there, 0.5 requested" in said.err
     assert results(tmp_path / "s") == first
 

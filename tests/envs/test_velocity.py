@@ -268,7 +268,7 @@ def test_a_batch_of_rewards_is_what_the_steps_gave(robot):
             rewards.append(reward)
             if terminated:
                 env.reset()
-    found = env.compute_reward(np.array(outcomes), np.array(contexts))
+    found = env.context_reward(np.array(outcomes), np.array(contexts))
     assert np.array_equal(found, rewards)
     assert len(set(found)) > 100
 

@@ -251,6 +251,7 @@ BAD_WORDS = (
 )  # fmt: skip
 TASKS = {
     "tabular": ["four-rooms", "--steps=2", "--batch=8"],
+    "until-solved": ["combination-lock", "--n=4", "--steps=2"],
     "sac": ["Pendulum-v1", "--steps=40", "--warmup=16", "--batch=8", "--hidden", "8"],
     "rollin": ["point-umaze", "--steps=40", "--warmup=16", "--batch=8", "--hidden", "8"],
 }

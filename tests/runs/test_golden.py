@@ -94,7 +94,7 @@ def test_a_run_of_an_earlier_version_is_listed_plotted_and_gone_on_with(kept, ca
     assert main(["list", str(kept)]) == 0
     assert ("finished" if finished else "interrupted") in capsys.readouterr().out
     assert main(["plot", str(kept), "--out", str(kept.parent / "curves.png")]) == 0
-    assert main(["resume", str(kept)]) == 0
+    assert main(["resume", str(kept), "--trust"]) == 0  # an agent is code
     assert main(["report", str(kept), "--out", str(kept.parent / "report.html")]) == 0
     after = read_json(kept / "result.json")
     assert before in (None, after)

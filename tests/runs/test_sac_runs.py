@@ -237,12 +237,12 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
         (["tests.toys:Raises-v0"], "cannot be made: AttributeError: no such thing"),
         (["Pendulum-v1", "--steps", "10000"], "--steps must be more than --warmup (10000)"),
         (["Pendulum-v1", "--hidden", "3000000", "3000000"], "need more memory than is available"),
-        (["Pendulum-v1", "--steps", "1000000000000000"], "which is not there"),
+        (["Pendulum-v1", "--steps", "1000000000000000"], "which is not available"),
         (["Pendulum-v1", "--warmup", "10"], "warmup must be at least one batch (256), got 10"),
         (["Pendulum-v1", "--gamma", "2"], "gamma must lie in [0, 1], got 2.0"),
         (["Pendulum-v1", "--capacity", "5"], "--capacity must be at least 256, got 5"),
         (["Pendulum-v1", "--p", "0"], "--p must lie in (0, 1), got 0.0"),
-        (["Pendulum-v1", "--steps", "9000000000000"], "needs 324000.0 GB, which is not there"),
+        (["Pendulum-v1", "--steps", "9000000000000"], "needs 324000.0 GB, which is not available"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):

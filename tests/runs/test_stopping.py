@@ -90,6 +90,9 @@ def test_a_run_may_end_its_episode_and_save_if_that_is_soon(tmp_path, monkeypatc
 
 
 @needs_signals
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # JAX of other tests warns of forks, of which this is the test
 def test_a_child_that_is_forked_off_does_not_keep_the_lock(tmp_path) -> None:
     run(ROOMS, tmp_path)
     directory = RunDirectory(tmp_path)

@@ -84,7 +84,7 @@ def test_words_that_an_output_cannot_spell_do_not_end_a_command() -> None:
         capture_output=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "Four rooms: progress and return, all alpha" in done.stdout.decode("cp1252")
+    assert "Four rooms: progress and return, all beta" in done.stdout.decode("cp1252")
 
 
 # ------------------------------------------------------------------ files

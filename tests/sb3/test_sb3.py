@@ -137,7 +137,7 @@ def test_without_roll_in_a_learner_ends_with_the_bits_of_the_bare_env(name):
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
 def test_vector_envs_with_a_normaliser_roll_in_with_the_statistics_of_then(kind):
     walk = Walk(easy(4), beta=0.6)
-    options = {"start_method": "fork"} if kind is SubprocVecEnv else {}
+    options = {"start_method": "forkserver"} if kind is SubprocVecEnv else {}
     envs = VecNormalize(kind([lambda: RollIn(Line(12))] * 2, **options))
     model = model_of("PPO", envs)
     callback = RollInCallback(walk)
@@ -200,7 +200,7 @@ def test_a_goal_view_keeps_rewards_and_refuses_what_has_no_contexts():
     observed, reward, *_ = env.step(np.ones(1, np.float32))
     given = observed["achieved_goal"], observed["desired_goal"]
     assert env.compute_reward(*given, {}) == pytest.approx(reward)
-    with pytest.raises(RollinError, match="is no contextual env"):
+    with pytest.raises(RollinError, match="is not a contextual env"):
         GoalView(PointGoal())
 
 

@@ -53,6 +53,8 @@ def played(teacher: Any, count: int, mode: AutoresetMode, longest: int, steps: i
     """Walk some steps; returns the school and how many episodes ended, as the env tells."""
     processes = how.pop("processes", False)
     kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
+    if processes:  # other tests may have started threads of JAX, with which a fork is not safe
+        how["context"] = "forkserver"
     envs = kind([lambda: make(longest)] * count, autoreset_mode=mode, **how)
     school = attach(envs, teacher, act, gamma=0.7, seed=1)
     if school.switched:

@@ -58,9 +58,9 @@ class ContextHandle(GuardedEnv):
         context = _attribute(self.env, "context_space")
         if not isinstance(context, spaces.Box) or len(context.shape) != 1:
             raise RollinError(
-                f"{name} is no contextual env: it needs a context_space that is a one-dimensional "
-                f"Box, got {context}. rollin.Contextual(env, context_space, reward) makes "
-                "one of any env, rollin.GoalContext(env) of a goal env."
+                f"{name} is not a contextual env: it needs a context_space that is a "
+                f"one-dimensional Box, got {context}. rollin.Contextual(env, context_space, "
+                "reward) makes one of any env, rollin.GoalContext(env) of a goal env."
             )
         if context.dtype.kind != "f":
             raise RollinError(

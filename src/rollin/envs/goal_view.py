@@ -33,7 +33,7 @@ class GoalView(gymnasium.Wrapper[Any, Any, Any, Any]):
             goals: Any = env.get_wrapper_attr("context_space")
         except AttributeError as error:
             raise RollinError(
-                f"{name_of(env)} is no contextual env: rollin.Contextual(env, context_space, "
+                f"{name_of(env)} is not a contextual env: rollin.Contextual(env, context_space, "
                 "reward) makes one of any env; a goal env needs no GoalView."
             ) from error
         if not isinstance(parts, spaces.Dict):

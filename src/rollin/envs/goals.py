@@ -93,7 +93,7 @@ class GoalContext(ContextWrapper):
         wanted = {"observation", "achieved_goal", "desired_goal"}
         if not isinstance(parts, spaces.Dict) or not wanted <= parts.spaces.keys():
             raise RollinError(
-                f"{name_of(env)} is no goal env: its observations must be a Dict with "
+                f"{name_of(env)} is not a goal env: its observations must be a Dict with "
                 f"observation, achieved_goal and desired_goal, got {parts}."
             )
         goals = _box(parts["desired_goal"])

@@ -51,9 +51,10 @@ from rollin.runs.systems import (
     not_in_children,
     process_began,
     processor,
+    release_lock,
     take_lock,
 )
-from rollin.runs.trust import names_code, signature
+from rollin.runs.trust import code_in, signature
 from rollin.runs.versions import versions
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
@@ -114,7 +115,7 @@ class RunDirectory:
             )
         make_directory(path)
         described = spec.to_json()
-        if names_code(spec.task) and (signed := signature(described)):
+        if code_in(spec.task, described["config"]) and (signed := signature(described)):
             beside["signature"] = signed
         write_json(
             path / CONFIG,
@@ -172,8 +173,11 @@ class RunDirectory:
             file.truncate(0)
             file.write(str(os.getpid()).encode())
             file.flush()
-            with not_in_children(file.fileno()):
-                yield
+            try:
+                with not_in_children(file.fileno()):
+                    yield
+            finally:
+                release_lock(file.fileno())
 
     def remove_leftovers(self) -> None:
         """Delete what a kill in the middle of a write left, unless somebody is running this.

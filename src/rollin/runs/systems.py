@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,14 @@ def take_lock(handle: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def release_lock(handle: int) -> None:
+    """Give a lock up at once, also if a child that was just forked still has the file open."""
+    with suppress(ImportError, OSError):  # on Windows it ends with the handle
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _take_lock_of_windows(handle: int) -> bool:

@@ -1,8 +1,8 @@
 """Whose run directories may name code: those that this user made, and those that are trusted.
 
-The task of a run may be module:factory, whose code is imported and called when the run goes on or
-is evaluated. config.json of such a run is signed with a key that only its user can read. One that
-came from elsewhere is not, or not with that key.
+The task of a run, or its agent, may be module:factory, whose code is imported and called when the
+run goes on or is evaluated. config.json of such a run is signed with a key that only its user can
+read. One that came from elsewhere is not, or not with that key.
 """
 
 import hashlib
@@ -10,12 +10,13 @@ import hmac
 import os
 import secrets
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError
-from rollin.imports import name_code
+from rollin.imports import is_factory, name_code
 from rollin.regular import read_bounded
 from rollin.runs.files import seal
 from rollin.runs.formats import ConfigFile
@@ -23,13 +24,14 @@ from rollin.runs.formats import ConfigFile
 KEY_BYTES = 32
 
 
-def names_code(task: str) -> bool:
-    """Whether a task is code that is imported: module:factory, or the module:id of Gymnasium.
+def code_in(task: str, config: Mapping[str, Any]) -> list[str]:
+    """The code that a run imports: a task module:factory, or module:id of Gymnasium's, and options.
 
     A file of arrays is none, though its path may hold a colon; whoever would import it all the same
     is stopped there (`rollin.imports.check_code`).
     """
-    return ":" in task and not task.endswith(".npz")
+    tasks = [task] if ":" in task and not task.endswith(".npz") else []
+    return tasks + [v for v in config.values() if isinstance(v, str) and is_factory(v)]
 
 
 def signature(spec: dict[str, Any]) -> str | None:
@@ -43,14 +45,14 @@ def check_trust(path: Path, config: ConfigFile, *, trust: bool) -> None:
 
     path: of the run; config: what its config.json holds.
     """
-    if not names_code(config.task):
-        return
-    if not (trust or _made_here(config)):
+    named = code_in(config.task, config.config)
+    if named and not (trust or _made_here(config)):
         raise RollinError(
-            f"{path} names code, {config.task}, and this user did not make it (or did so with a "
-            "version before 0.2.0): the code is not run. If you trust it, add --trust."
+            f"{path} names code, {', '.join(named)}, and this user did not make it (or did so with "
+            "a version before 0.2.0): the code is not run. If you trust it, add --trust."
         )
-    name_code(config.task)
+    for name in named:
+        name_code(name)
 
 
 def _made_here(config: ConfigFile) -> bool:

@@ -42,6 +42,7 @@ class UntilSolvedEngine(Engine[UntilSolvedConfig]):
     ) -> Record:
         """What it took; of an unfinished run only how far it has come."""
         if run.finished:
+            run.check_files()
             result = read_result(run)
             step, k, top, completed = result.gradient_steps, result.k, result.K, result.completed
             costs = Costs(result.seconds, result.env_steps, result.rollin_steps, step)
