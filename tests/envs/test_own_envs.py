@@ -363,7 +363,7 @@ def test_no_time_limit_is_told_at_once():
 
 @pytest.mark.parametrize("kind", [gymnasium.vector.SyncVectorEnv, gymnasium.vector.AsyncVectorEnv])
 def test_contexts_are_set_through_vector_envs(kind):
-    apart = {"context": "forkserver"} if kind is gymnasium.vector.AsyncVectorEnv else {}
+    apart: Any = {"context": "forkserver"} if kind is gymnasium.vector.AsyncVectorEnv else {}
     envs = kind([Line, Line], **apart)
     try:
         envs.call("set_context", [1.5])
