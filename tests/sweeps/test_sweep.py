@@ -72,7 +72,7 @@ def killer(victim: Job, times: int, reports: list[JobEvent]):
 @needs_signals
 def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")  # it saves at every step
-    todo = [*jobs(tmp_path, 1, steps=150), *jobs(tmp_path / "more", 1, steps=30)]
+    todo = [*jobs(tmp_path, 1, steps=600), *jobs(tmp_path / "more", 1, steps=30)]
     reports: list[JobEvent] = []
     kill = killer(todo[0], 1, reports)
     assert run_jobs(todo, LocalExecutor(1), on_event=kill) == []
