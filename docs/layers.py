@@ -27,7 +27,7 @@ class Package(NamedTuple):
     inner: "Package | None" = None
 
 
-ENGINES = Package("engines", "tabular, rollin, sac, agent: a task to a run")
+ENGINES = Package("engines", "tabular, rollin, sac, …: a task to a run")
 LAYERS: list[tuple[list[Package], str]] = [
     ([Package("cli", "one module for each command")], ""),
     (
@@ -43,8 +43,8 @@ LAYERS: list[tuple[list[Package], str]] = [
     ),
     (
         [
-            Package("sweeps", "studies, queue; this machine or Ray"),
-            Package("api", "rollin.train, prepare, evaluate"),
+            Package("sweeps", "studies, queue, Ray"),
+            Package("api, evaluation", "train, evaluate"),
             Package("sb3", "callback for SB3"),
         ],
         "sweep.json",
