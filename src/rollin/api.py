@@ -7,7 +7,7 @@ action = trained.policy.act(observation, context)
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -108,15 +108,8 @@ def train(
     if out is not None:
         return _train_in_directory(env, curriculum, config, Path(out), on_event, should_stop)
     state = _prepare(env, curriculum, config)
-    returns: list[float] = []
     try:
-        for event in train_rollin(state):
-            if event.episode is not None:
-                returns.append(event.episode.total)
-            if on_event is not None:
-                on_event(event)
-            if event.step == config.steps or (event.episode_end and should_stop()):
-                break
+        returns = _consumed(train_rollin(state), config.steps, on_event, should_stop)
         return _trained(state, returns, finished=state.step == config.steps)
     finally:
         state.close()
@@ -136,6 +129,24 @@ def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -
     """
     _refuse_directory_options(options)
     return _prepare(env, curriculum, _config(env, options))
+
+
+def _consumed(
+    events: Iterator[RollinStep],
+    steps: int,
+    on_event: Callable[[RollinStep], None] | None,
+    should_stop: Callable[[], bool],
+) -> list[float]:
+    """Take the algorithm's steps up to the last, or to a stop; returns of all episodes."""
+    returns: list[float] = []
+    for event in events:
+        if event.episode is not None:
+            returns.append(event.episode.total)
+        if on_event is not None:
+            on_event(event)
+        if event.step == steps or (event.episode_end and should_stop()):
+            break
+    return returns
 
 
 def _refuse_directory_options(options: dict[str, Any]) -> None:
@@ -243,14 +254,7 @@ def _train_agent(
         check_env(handle, walked, deterministic=False, relabel=False)
         learner = made_agent(agent, made, config.seed)
         state = AgentState.begin(handle, walked, config.algorithm, learner, config.seed)
-        returns: list[float] = []
-        for event in train_agent(state):
-            if event.episode is not None:
-                returns.append(event.episode.total)
-            if on_event is not None:
-                on_event(event)
-            if event.step == config.steps or (event.episode_end and should_stop()):
-                break
+        returns = _consumed(train_agent(state), config.steps, on_event, should_stop)
         finished = state.step == config.steps
         return _told(state.agent, state.progress, returns, finished=finished)
     finally:
