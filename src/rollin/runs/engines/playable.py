@@ -16,6 +16,7 @@ from rollin.runs.checkpoint import read_checkpoint
 from rollin.runs.curricula import env_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.formats import converted
 from rollin.runs.networks import policy_tensors
 from rollin.runs.spec import RunSpec
 from rollin.sac.network import Layout
@@ -54,7 +55,10 @@ class Playable:
             else:
                 policy, walked, k, step = _saved(run, spec, env)
             contexts = np.array(walked["contexts"], np.float64)
-            return cls(policy, env, contexts, walked["kappas"], walked["thresholds"], k, step)
+            kappas, thresholds = (
+                converted(walked[name], list[float], run.path) for name in ("kappas", "thresholds")
+            )
+            return cls(policy, env, contexts, kappas, thresholds, k, step)
         except RollinError:
             env.close()
             raise
