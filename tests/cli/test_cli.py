@@ -17,6 +17,7 @@ from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 from tests.conftest import random_mdp
+from tests.made_runs import as_older
 
 CLI = Path(rollin.__file__).parent / "cli"
 ENGINES = CLI.parent / "runs" / "engines"
@@ -219,6 +220,7 @@ def test_theory_of_a_run_shows_what_it_recorded(tmp_path, capsys) -> None:
     # as earlier versions wrote it
     del result["log_min_pi"], result["learning_rate"], result["sha256"]
     (out / "result.json").write_text(json.dumps(result))
+    as_older(out)
     code, text, _ = call(capsys, "theory", out)
     assert code == 0
     # lines break by the length of the run's path

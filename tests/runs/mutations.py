@@ -32,6 +32,7 @@ from rollin.runs.files import seal, sha256
 from rollin.runs.options import configured
 from rollin.runs.spec import RunSpec
 from tests.killing import stop_at
+from tests.made_runs import as_older
 
 ALL = bool(os.environ.get("ROLLIN_ALL_MUTATIONS"))
 DEEP = {"hidden": (8, 8), "batch": 16, "eval_episodes": 1, "warmup": 32}
@@ -441,6 +442,7 @@ def policy_change(name: str, forge: Forge) -> Change:
         result = json.loads((run_ / "result.json").read_text())
         del result["sha256"]
         (run_ / "result.json").write_text(json.dumps(result))
+        as_older(run_)
 
     return change
 

@@ -20,7 +20,7 @@ from rollin.runs.files import write_json
 from rollin.runs.options import configured
 from rollin.runs.records import RUNS, read_records, write_records
 from rollin.runs.spec import RunSpec
-from tests.made_runs import STUDIES, deep_run, report, robots, rooms, write_sweep
+from tests.made_runs import STUDIES, as_older, deep_run, report, robots, rooms, write_sweep
 
 Damage = Callable[[Path], None]
 
@@ -32,6 +32,7 @@ def result(**values: Any) -> Damage:
         found = json.loads((run / "result.json").read_text()) | {"sha256": ...} | values
         kept = {name: value for name, value in found.items() if value is not ...}
         (run / "result.json").write_text(json.dumps(kept))
+        as_older(run)
 
     return damage
 

@@ -39,6 +39,7 @@ from rollin.tabular.grid import Grid, grid_world
 from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.provable import rollin
 from tests.killing import needs_signals
+from tests.made_runs import as_older
 
 TIMES = ("seconds",)
 
@@ -121,6 +122,7 @@ def test_a_result_without_them_is_still_read(tmp_path) -> None:
     for name in ("final_return_undiscounted", "collects", "collects_discounted", "sha256"):
         del result[name]
     write_json(tmp_path / "a" / "result.json", result)
+    as_older(tmp_path / "a")
     assert read_record(RunDirectory(tmp_path / "a")).value(Reading("kappa", 40)) == result["kappa"]
     assert main(["list", str(tmp_path)]) == 0
     assert main(["report", str(tmp_path)]) == 0

@@ -209,7 +209,8 @@ class RunDirectory:
         path = self.path / RESULT
         raw = read_json(path)
         sums = converted(raw, ResultFile, path).sha256
-        if sums and sums.get(RESULT) != _sealed(raw, path):
+        # versions without checksums did not name the processor, either
+        if (sums or self.config.processor) and sums.get(RESULT) != _sealed(raw, path):
             raise RollinError(
                 f"{path} does not match its checksum: a value was changed. Restore it, or run "
                 "again in another directory."
@@ -324,7 +325,7 @@ def _sealed(result: dict[str, Any], path: Path) -> str:
     not.
     """
     rest = {name: value for name, value in result.items() if name != "seconds"}
-    rest["sha256"] = {name: sum_ for name, sum_ in rest["sha256"].items() if name != RESULT}
+    rest["sha256"] = {name: sum_ for name, sum_ in rest.get("sha256", {}).items() if name != RESULT}
     return _deep(seal, rest, path)
 
 
