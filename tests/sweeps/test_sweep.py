@@ -85,7 +85,7 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> No
     assert steps[0] > 1  # it did not begin anew
     monkeypatch.delenv("ROLLIN_CHECKPOINT_SECONDS")
     alone = Job("alone", todo[0].spec, tmp_path / "alone")
-    run_jobs([alone], HereExecutor())
+    run_jobs([alone], LocalExecutor(1))  # with as many threads for linear algebra
     assert_same_run(alone.out, todo[0].out)
 
 

@@ -210,7 +210,8 @@ class RunDirectory:
         raw = read_json(path)
         sums = converted(raw, ResultFile, path).sha256
         # versions without checksums did not name the processor, either
-        if (sums or self.config.processor) and sums.get(RESULT) != _sealed(raw, path):
+        summed = sums or (self.exists and self.config.processor)
+        if summed and sums.get(RESULT) != _sealed(raw, path):
             raise RollinError(
                 f"{path} does not match its checksum: a value was changed. Restore it, or run "
                 "again in another directory."
