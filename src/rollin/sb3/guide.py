@@ -110,7 +110,8 @@ class TorchGuide:
         self.net.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in tensors.items()})
 
     def __getstate__(self) -> dict[str, Any]:
-        # the pipes of torch's processes would share its memory instead of sending a copy
+        # only for pipes to worker processes of one's own, which pickle all that they send, never
+        # for a file: left to torch, they would share the net's memory instead of sending a copy
         return {
             "net": pickle.dumps(self.net),
             "statistics": self.statistics,
