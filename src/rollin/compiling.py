@@ -14,6 +14,22 @@ from typing import Any
 
 import llvmlite.binding
 from numba import njit
+from numba.core import event
+
+from rollin import compile_time
+
+
+class _Clock(event.Listener):
+    """Tells `compile_time` of every function that numba compiles, not of those that it loads."""
+
+    def on_start(self, event: Any) -> None:
+        compile_time.begin()
+
+    def on_end(self, event: Any) -> None:
+        compile_time.end()
+
+
+event.register("numba:compile", _Clock())
 
 
 def host_features() -> Mapping[str, bool]:

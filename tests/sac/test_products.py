@@ -12,8 +12,8 @@ from rollin.sac.cpu import CpuLearner
 from rollin.sac.lanes import PANEL
 from rollin.sac.memory import aligned
 from rollin.sac.network import Layout
-from rollin.sac.panels import IN, OUT, TURNED, TURNED_PANELS, pack, panels
-from rollin.sac.vector import LINE, transpose
+from rollin.sac.panels import IN, OUT, TURNED, TURNED_INPUTS, pack, panels
+from rollin.sac.vector import LINE
 from tests.sac.test_sac import make, random_batch
 
 SIZES = st.integers(1, 70)
@@ -58,6 +58,11 @@ def run_single(a, a_panel, b, c, rows, inner):
 
 
 @compiled
+def run_few(a, a_panel, b, c, c_column, rows, columns, inner):
+    return products.multiply_few(a, a_panel, b, c, c_column, rows, columns, inner)
+
+
+@compiled
 def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
     for panel in range(0, wide, products.WIDE):
         some = min(np.int64(products.WIDE), wide - panel)
@@ -68,6 +73,11 @@ def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
 @compiled
 def run_add_lines(a, b, b_panel, c, wide, inner):
     products.add_lines(a, b, b_panel, c, wide, inner)
+
+
+@compiled
+def run_transpose(source, i, j, target, to_i, to_j, rows, columns):
+    vector.transpose(source, i, j, target, to_i, to_j, rows, columns)
 
 
 def along(x: np.ndarray, w: np.ndarray, mode: np.int64, gate: np.ndarray) -> np.ndarray:
@@ -119,6 +129,22 @@ def test_products_over_samples_agree_with_numpy(rows, inner, columns, seed):
         flat(c[:, :rows], columns), exact, atol=1e-6 * inner + 1e-6, rtol=1e-5
     )
     assert (c[:, rows:] == FILL).all()
+
+
+@given(SIZES, st.sampled_from([16, 24, 32, 64]) | SIZES, st.integers(1, 5), st.integers(0, 99))
+def test_few_columns_have_the_bits_of_whole_panels_as_far_as_they_go(rows, inner, half, seed):
+    x, w = random(seed, rows, inner), random(seed + 1, inner + 1, 2 * half)
+    a, b, out = in_panels(x, 1), in_panels(w), np.full((2 * half + 1, rows + 2), FILL, np.float32)
+    done = run_few(
+        *(address(a), COUNT(a.strides[0]), address(b), address(out), COUNT(out.strides[0])),
+        *(COUNT(rows), COUNT(2 * half), COUNT(inner)),
+    )
+    possible = 2 * half <= products.FEW and inner % lanes.LANES == 0
+    assert done == (rows // lanes.LANES * lanes.LANES if possible else 0)
+    whole = flat(along(x, w, products.BIAS, np.zeros((rows, 2 * half))), 2 * half)
+    np.testing.assert_array_equal(out[:-1, :done].T, whole[:done])
+    assert (out[:, done:] == FILL).all()
+    assert (out[-1] == FILL).all()
 
 
 @given(SIZES, SIZES | st.sampled_from([16, 32, 64]), st.integers(0, 99))
@@ -186,7 +212,7 @@ def test_relu_lets_nan_pass():
 def test_transpose(rows, columns, i, j):
     source = random(0, rows + i + 1, columns + j + 2)
     target = np.full((columns + j + 1, rows + i + 3), FILL, np.float32)
-    transpose(source, i, j, target, j, i, rows, columns)
+    run_transpose(source, i, j, target, j, i, rows, columns)
     inside = target[j : j + columns, i : i + rows]
     np.testing.assert_array_equal(inside, source[i : i + rows, j : j + columns].T)
     inside[:] = FILL
@@ -229,7 +255,8 @@ def test_a_network_in_panels_has_its_transposes_beside_it_and_nothing_in_between
     tables = (layout.actor, packing.actor), *zip(layout.critics, packing.critics, strict=True)
     for n, (plain, packed) in enumerate(tables):
         for layer, row in zip(layout.layers(theta, plain), packed, strict=True):
-            inputs = min(PANEL * row[TURNED_PANELS], row[IN])
+            inputs = row[TURNED_INPUTS]
+            assert inputs in (0, layout.action_size, row[IN])
             assert n == 0 or inputs > 0 or row[OUT] == 1
             for i in range(inputs):
                 line = row[TURNED] + i // PANEL * row[OUT]

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
+from rollin.compiling import kept
 from rollin.sac import (
     ages,
     gaussian,
     kernels,
+    lanes,
     layers,
     memory,
     phases,
@@ -25,6 +26,8 @@ from rollin.sac import (
     vector,
 )
 from rollin.tabular import kernels as tabular_kernels
+
+compiled = kept(helpers=(gaussian, lanes, vector), variant=lanes.LANES, error_model="numpy")
 
 
 @given(st.integers(1, 500), st.integers(1, 16), st.integers(1, 9))
@@ -38,16 +41,21 @@ def test_shares_cover_everything_once(total, grain, threads):
     assert end == total
 
 
-@njit(error_model="numpy")
+@compiled
 def exponentials(x, out):
     for i in range(len(x)):
         out[i] = gaussian.exp(x[i])
 
 
-@njit(error_model="numpy")
+@compiled
 def logarithms(x, out):
     for i in range(len(x)):
         out[i] = gaussian.log1p(x[i])
+
+
+@compiled
+def run_squash(heads, action, noise, low, high, log_prob, first, count):
+    gaussian.squash(heads, action, noise, low, high, log_prob, first, count)
 
 
 def test_exp_and_log1p():
@@ -68,7 +76,7 @@ def squash(mean, log_std, noise):
     heads[0], heads[1] = mean, log_std
     action, log_prob = np.empty((1, count), np.float32), np.empty(count, np.float32)
     low, high = np.float32(-10), np.float32(2)
-    gaussian.squash(heads, action, noise[None], low, high, log_prob, 0, count)
+    run_squash(heads, action, noise[None], low, high, log_prob, 0, count)
     return action[0], log_prob
 
 

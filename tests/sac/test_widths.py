@@ -6,18 +6,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rollin.compiling import host_features
 from rollin.sac.lanes import TILINGS, VARIABLE, widest
-from tests.sac.test_sac import SHAPES, make, random_batch
+from tests.sac.test_sac import ARRAYS, SHAPES, make, random_batch
 
 ROOT = Path(__file__).parents[2]
 WIDTHS = [width for width in TILINGS if width <= widest(host_features())]
 LEARNER = ["tests/sac/test_products.py", "tests/sac/test_vector.py", "tests/sac/test_sac.py"]
 # what does not touch the compiled learner, or holds for any width by its kind
-OTHERS = "jax] or seeds or hyperparameters or without_jax or orthogonal or finite or fifty"
+OTHERS = "jax] or seeds or hyperparameters or without_jax or orthogonal or finite"
 OTHERS += " or shape0-4 or shape0-6"  # large teams: their shares of work do not depend on it
+# what compares with JAX: bits that are those of the widest vectors are as near to it as those
+OTHERS += " or autodiff or fifty or both_learners or each_other"
 
 BITS = """
 import sys
@@ -29,14 +32,15 @@ sys.stdout.buffer.write(states())
 
 
 def states() -> bytes:
-    """What some learners have learned."""
+    """What some learners have learned, what they told of it, and how they then act."""
     found = b""
     more: Any = (28, 20, (100, 30), 37)
-    for shape in (*SHAPES[1:], more):
+    for shape in (*SHAPES, more):
         learner = make("cpu", *shape)
         for step in range(3):
-            learner.update(random_batch(learner, step))
-        found += b"".join(learner.get_state()[name].tobytes() for name in ("theta", "m", "v"))
+            found += repr(learner.update(random_batch(learner, step))).encode()
+        found += b"".join(learner.get_state()[name].tobytes() for name in ARRAYS)
+        found += learner.act(np.ones(shape[0])).tobytes()
     return found
 
 
@@ -60,7 +64,7 @@ def test_the_learner_s_tests_pass_with_vectors_of_any_width_and_give_the_same_bi
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", f"not ({OTHERS})"]
     done = run(width, "-m", "pytest", *options, *LEARNER)
     assert done.returncode == 0, done.stdout.decode()[-4000:]
-    assert done.stdout.count(b".") > 60
+    assert done.stdout.count(b".") > 55
 
 
 def test_a_width_that_cannot_be_run_is_one_sentence():

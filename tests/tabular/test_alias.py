@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollin.errors import RollinError
-from rollin.tabular import kernels
+from rollin.tabular import draws as drawing
 from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.packing import Dynamics, Stream, alias_table
 
-TOTAL = 1 << kernels.TOTAL_BITS
+TOTAL = 1 << drawing.TOTAL_BITS
 
 
 def represented(table: np.ndarray, bits: int) -> np.ndarray:
@@ -37,7 +37,7 @@ def test_alias_tables_represent_the_quantised_weights_exactly(values: list[float
     p = np.array(values) / np.sum(values)
     table, bits = alias_table(p)
     weights = np.zeros(1 << bits, np.int32)
-    kernels.quantise(p, bits, weights)
+    drawing.quantise(p, bits, weights)
     assert weights.sum(dtype=np.int64) == TOTAL
     np.testing.assert_array_equal(represented(table, bits), 4 * weights.astype(np.int64))
     error = np.abs(weights[: len(p)] / TOTAL - p)
@@ -57,9 +57,9 @@ def test_draws_follow_the_table() -> None:
     p = np.random.default_rng(0).dirichlet(np.full(105, 0.3))
     table, bits = alias_table(p)
     words = np.empty(200_000, np.uint32)
-    kernels.fill_random(Stream(3).words, words, words.size)
+    drawing.fill_random(Stream(3).words, words, words.size)
     draws = np.array(
-        [int(kernels.draw_alias(w, table, np.uint64(0), bits)) for w in words[:50_000]]
+        [int(drawing.draw_alias(w, table, np.uint64(0), bits)) for w in words[:50_000]]
     )
     counts = np.bincount(draws, minlength=105)
     enough = p * len(draws) > 20
@@ -72,14 +72,14 @@ def test_a_draw_compares_with_the_threshold_exactly() -> None:
     table, bits = alias_table(np.array([0.3, 0.7]))
     threshold = int(table[0]) >> bits
     for rest, outcome in ((threshold - 1, 0), (threshold, 1)):
-        assert int(kernels.draw_alias(np.uint32(rest), table, np.uint64(0), bits)) == outcome
+        assert int(drawing.draw_alias(np.uint32(rest), table, np.uint64(0), bits)) == outcome
 
 
 def test_random_words_are_uniform_and_repeatable() -> None:
     words = np.empty(160_000, np.uint32)
-    kernels.fill_random(Stream(1).words, words, words.size)
+    drawing.fill_random(Stream(1).words, words, words.size)
     again = np.empty_like(words)
-    kernels.fill_random(Stream(1).words, again, again.size)
+    drawing.fill_random(Stream(1).words, again, again.size)
     np.testing.assert_array_equal(words, again)
     for shift in (0, 12, 24):  # low, middle and high bytes
         counts = np.bincount((words >> shift) & 255, minlength=256)
@@ -93,7 +93,7 @@ def test_fill_random_is_xoshiro128plusplus() -> None:
     stream = Stream(5)
     s = [int(x) for x in stream.words[:, 7]]
     words = np.empty(16 * 50, np.uint32)
-    kernels.fill_random(stream.words, words, words.size)
+    drawing.fill_random(stream.words, words, words.size)
 
     def rotl(x: int, k: int) -> int:
         return ((x << k) | (x >> (32 - k))) & 0xFFFFFFFF
@@ -112,7 +112,7 @@ def test_fill_random_is_xoshiro128plusplus() -> None:
 @pytest.mark.parametrize("go_on", [0.0, 0.5, 0.95])
 def test_geometric_law_starts_at_zero(go_on: float) -> None:
     stream = Stream(2)
-    draws = np.array([kernels.draw_geometric(stream.words, go_on) for _ in range(20_000)])
+    draws = np.array([drawing.draw_geometric(stream.words, go_on) for _ in range(20_000)])
     if go_on == 0:
         assert (draws == 0).all()
         return

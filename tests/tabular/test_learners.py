@@ -190,6 +190,20 @@ def test_natural_gradient_with_the_largest_step_is_soft_policy_iteration() -> No
     np.testing.assert_allclose(learner.log_pi, best.log_pi, atol=1e-8)
 
 
+@pytest.mark.parametrize("share", [0.4, 1.5, 2.2])
+def test_a_natural_gradient_step_near_the_optimum_multiplies_the_error(share: float) -> None:
+    """By 1 - ηα/(1-γ): it shrinks up to η = 2 (1-γ)/α, and grows beyond."""
+    mdp, alpha = random_mdp(4), 0.2
+    best = soft.soft_value_iteration(mdp.task(0), alpha)
+    wrong = 1e-5 * np.random.default_rng(0).standard_normal(best.log_pi.shape)
+    learner = NaturalPG(mdp, alpha, theta=best.log_pi + wrong)
+    learner.begin(mdp.task(0), Start(mdp.rho))
+    before = learner.log_pi - best.log_pi
+    learner.learning_rate = share * (1 - mdp.gamma) / alpha
+    learner.step()
+    np.testing.assert_allclose(learner.log_pi - best.log_pi, (1 - share) * before, atol=1e-8)
+
+
 def test_exact_pg_climbs_monotonically_to_the_soft_optimum() -> None:
     mdp = random_mdp(6)
     learner = ExactPG(mdp, 0.3, learning_rate=0.5)
@@ -278,7 +292,7 @@ def test_learner_state_round_trips_bit_for_bit(kind: str) -> None:
         (lambda m: BatchSPG(m, -0.1), "alpha must be greater than 0"),
         (lambda m: BatchSPG(m, 0.1, learning_rate=0.0), "learning_rate"),
         (lambda m: BatchSPG(m, 0.1, theta=np.zeros((2, 2))), "theta must be finite"),
-        (lambda m: NaturalPG(m, 0.1, learning_rate=100.0), "diverges"),
+        (lambda m: NaturalPG(m, 0.1, learning_rate=100.0), "moves away from the optimum"),
         (lambda m: two_phase_schedule(1, 0, 1, 0.1, 1.0), "B1"),
     ],
 )

@@ -244,3 +244,24 @@ def test_rules_are_strict_where_the_paper_is() -> None:
         SuccessRate(1.0)
     with pytest.raises(RollinError, match="greater than 0"):
         SubOptimality(0.0)
+
+
+def test_the_theory_s_rule_is_reached_from_solve_and_holds_at_every_switch() -> None:
+    mdp, alpha, epsilon = random_mdp(3), 0.2, 0.05
+    solution = solve(
+        mdp, beta=0.5, alpha=alpha, steps=400, rule=SubOptimality(epsilon),
+        learner=NaturalPG(mdp, alpha, learning_rate=0.02),
+    )  # fmt: skip
+    assert solution.kappa == 1
+    assert all("sub-optimality" in advance.reason for advance in solution.progress.advances)
+    done = solution.progress.completed
+    assert done is not None
+    state = TabularState.initial(mdp)
+    learner = NaturalPG(mdp, alpha, learning_rate=0.02)
+    for event in rollin(mdp, learner, 0.5, SubOptimality(epsilon), state):
+        task = mdp.task(event.k)
+        best = soft.soft_value_iteration(task, alpha)
+        gap = soft.sub_optimality(task, learner.log_pi, alpha, mdp.rho, best)
+        assert (gap <= epsilon) == (event.advance is not None or state.step == done.step)
+        if state.step == done.step:
+            break

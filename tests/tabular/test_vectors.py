@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollin.tabular import kernels
+from rollin.tabular import draws, kernels
 from rollin.tabular.kernels import LANES, REPLICAS
 from rollin.tabular.packing import Stream
 from rollin.tabular.vectors import FLAG
@@ -53,13 +53,13 @@ def test_rollouts_are_those_of_plain_python(seed: int, B: int, T: int, bits: int
     generator = np.random.default_rng(seed)
     P = 1 << bits
     alias = np.empty((S, P), np.uint32)
-    kernels.alias_rows(generator.dirichlet(np.full(P, 0.5), S), bits, alias)
+    draws.alias_rows(generator.dirichlet(np.full(P, 0.5), S), bits, alias)
     flags = np.where(generator.random(S * P) < 0.1, np.uint32(FLAG), np.uint32(0))
     successors = (generator.integers(0, S, S * P) * P).astype(np.uint32) | flags
     bonus = generator.standard_normal(S * P).astype(np.float32)
     starts = (generator.integers(0, S, B) * P).astype(np.uint32)
     words = np.empty(-(-T * 40 // 16) * 16 * -(-B // LANES) + 16, np.uint32)
-    kernels.fill_random(Stream(seed).words, words, words.size - 16)
+    draws.fill_random(Stream(seed).words, words, words.size - 16)
     wanted = _reference(words, starts, alias.ravel(), bonus, successors, bits, 0.9, T)
     to_go, stream = np.zeros((REPLICAS, S * P), np.float32), Stream(seed)
     nothing = np.zeros(1, np.uint32)

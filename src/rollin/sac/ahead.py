@@ -19,14 +19,15 @@ class Ahead:
     ) -> None:
         """Draws are from the stream `replay`; p: of geometric sampling, uniform if None."""
         self._learner, self._replay, self._streams, self._p = learner, replay, streams, p
+        self._starts_early = learner.starts_early
         self._picked: Rows | None = None
         self._gathered = False
 
     def begin(self) -> None:
         """Begin the update that the next row will be followed by, if somebody has time for it."""
-        learner, replay = self._learner, self._replay
-        if not learner.starts_early:
+        if not self._starts_early:
             return
+        learner, replay = self._learner, self._replay
         size, stream = len(learner.batch), self._streams["replay"]
         self._picked = replay.draw(size, stream, self._p, coming=1)
         self._gathered = bool(self._picked.max() < replay.total)

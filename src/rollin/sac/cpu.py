@@ -24,9 +24,9 @@ from rollin.sac.learner import (
     diverged,
     first_state,
 )
-from rollin.sac.memory import Memory, addresses, aligned, allocate
+from rollin.sac.memory import Memory, addresses, allocate
 from rollin.sac.network import Layout
-from rollin.sac.panels import pack, panels
+from rollin.sac.panels import pack
 from rollin.sac.team import TEAM
 from rollin.streams import Streams
 
@@ -55,8 +55,6 @@ class CpuLearner:
         )
         self._table = addresses(self.memory)  # what all threads work on
         self.batch = self.memory.batch
-        widest = max(*config.hidden, layout.observation_size, 2 * layout.action_size)
-        self._act_scratch = aligned(3, PANEL * panels(widest))
         self.reset()
         self._helpers = [self._start(rank) for rank in range(1, self.threads)]
         self._process = os.getpid()
@@ -84,7 +82,7 @@ class CpuLearner:
         observation = check_observation(observation, self.layout)
         where = NOWHERE if deterministic else self._source("act")
         action = np.empty(self.layout.action_size, np.float32)
-        kernels.act(self._table, observation, *where, self._act_scratch, action)
+        kernels.act(self._table, observation, *where, action)
         return action
 
     @property
@@ -108,7 +106,8 @@ class CpuLearner:
         if noise is not None:
             check_noise(noise, self.layout, self.config)
             self.memory.noise[:] = noise
-        self._require_team()
+        if self._helpers:
+            self._require_team()
         where = NOWHERE if noise is not None else self._source("noise")
         begun, self._begun = self._begun, False
         outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun, *where)
@@ -132,7 +131,7 @@ class CpuLearner:
 
     def _require_team(self) -> None:
         """Refuse an update that would wait for a missing helper for ever."""
-        if self._helpers and not self._team_is_there():
+        if not self._team_is_there():
             raise RollinError(
                 "The learner's threads have ended (it was closed, or this is a forked process): "
                 "make a new learner and give it the state."

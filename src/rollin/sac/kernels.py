@@ -229,13 +229,13 @@ def turn_all(p):
 
 
 @_kept
-def act(p, observation, state, function, scratch, action):
+def act(p, observation, state, function, action):
     """tanh(μ + σε) for one observation.
 
-    state, function: the source of ε (`bits`); if 0, so is ε. scratch: (3, widest), lines.
+    state, function: the source of ε (`bits`); if 0, so is ε.
     """
     layers, theta, size = mem.actor_layers(p), mem.theta(p), action.shape[0]
-    last = layers.shape[0] - 1
+    last, scratch = layers.shape[0] - 1, mem.acting(p)
     scratch[0, : layers[0, IN]] = observation
     for layer in range(last + 1):
         inner, wide = layers[layer, IN], panels(layers[layer, OUT])

@@ -10,7 +10,7 @@ from rollin.sac import memory as mem
 from rollin.sac import panels as packing
 from rollin.sac.lanes import PANEL
 from rollin.sac.memory import LEARNING_RATE, TAU
-from rollin.sac.panels import IN, OUT, TURNED, TURNED_PANELS, WEIGHTS
+from rollin.sac.panels import IN, OUT, TURNED, TURNED_INPUTS, WEIGHTS
 from rollin.sac.products import (
     GATE,
     RELU,
@@ -100,15 +100,16 @@ def adam(p, gradient, begin, end, step, target_begin):
 
 @compiled
 def turn(p, layers, layer, panel, first, rows):
-    """Write the transpose of some weights: of the outputs of a panel, of `rows` inputs."""
-    outputs, turned = layers[layer, OUT], PANEL * layers[layer, TURNED_PANELS]
+    """Write the transpose of some weights: of the outputs of a panel, of `rows` inputs at most."""
+    outputs = layers[layer, OUT]
     flat = mem.theta(p)
     theta = flat.reshape((flat.size // PANEL, PANEL))
     line = layers[layer, WEIGHTS] + panel * (layers[layer, IN] + 1)
-    end, columns = min(first + rows, turned), min(PANEL, outputs - panel * PANEL)
+    end = min(first + rows, layers[layer, TURNED_INPUTS])
+    columns = min(PANEL, outputs - panel * PANEL)
     for row in range(first, end, PANEL):
         to = layers[layer, TURNED] + row // PANEL * outputs + panel * PANEL
-        some = min(PANEL, first + rows - row)
+        some = min(PANEL, end - row)
         transpose(theta, line + row, 0, mem.turned(p), to, 0, some, columns)
 
 
@@ -160,8 +161,9 @@ def descend_last(p, layers, x, x_panel, delta, step, offset, who):
     add_lines(base(delta), inputs, x_panel, base(strip), panels(weights), samples)
     gradient = strip.reshape(strip.size)
     if weights < rows:
-        gradient[weights] = np.float32(0)
+        total = np.float32(0)
         for i in range(samples):
-            gradient[weights] += delta[i]
+            total += delta[i]
+        gradient[weights] = total
     begin = PANEL * layers[last, WEIGHTS] + first
     adam(p, gradient, begin, begin + rows, step, begin - PANEL * offset)

@@ -65,6 +65,7 @@ class Memory(NamedTuple):
     actor: Any  # (2, H, P, L, 16): of hidden layers, at POLICY and NEXT
     critic: Any  # (2, H, P, L, 16): of both critics
     delta: Any  # (2, H, P, L, 16): ∂loss/∂(pre-activations)
+    acting: Any  # (3, P · 16): of one sample, two layers in turn and noise
 
 
 FIELDS = len(Memory._fields)
@@ -72,9 +73,9 @@ _ENTRY = 6  # of the table: an address and up to five sizes
 
 
 def aligned(*shape: int) -> NDArray[np.float32]:
-    """Zeros that begin on a cache line."""
+    """Zeros that begin on a cache line; a line behind the last of them may be read."""
     size = int(np.prod(shape))
-    raw = np.zeros(size + PANEL, np.float32)
+    raw = np.zeros(size + 2 * PANEL, np.float32)
     begin = -raw.ctypes.data % ALIGNMENT // 4
     return raw[begin : begin + size].reshape(shape)
 
@@ -116,6 +117,7 @@ def allocate(
         actor=aligned(2, depth, wide, lines, PANEL),
         critic=aligned(2, depth, wide, lines, PANEL),
         delta=aligned(2, depth, wide, lines, PANEL),
+        acting=aligned(3, PANEL * panels(max(*hidden, seen, 2 * actions))),
     )
 
 
@@ -158,7 +160,7 @@ def _field(name: str) -> Any:
 _INTEGERS = {"actor_layers": 2, "critic_layers": 3, "target_layers": 3, "team": 1, "order": 2}
 _FLOATS = {
     **dict.fromkeys(("settings", "theta", "m", "v", "target", "ones"), 1),
-    **dict.fromkeys(("turned", "batch", "rows", "slope", "d_heads"), 2),
+    **dict.fromkeys(("turned", "batch", "rows", "slope", "d_heads", "acting"), 2),
     **dict.fromkeys(("noise", "heads", "action", "gradient", "sums"), 3),
     **dict.fromkeys(("out", "observed", "x", "gate"), 4),
     **dict.fromkeys(("actor", "critic", "delta"), 5),
@@ -198,3 +200,4 @@ gate = _field("gate")
 actor = _field("actor")
 critic = _field("critic")
 delta = _field("delta")
+acting = _field("acting")

@@ -16,8 +16,8 @@ from rollin.sac.network import Layout
 Rows = NDArray[np.int64]
 
 # columns of a table of layers: sizes; the first line of the weights, and of their transpose; how
-# many panels of inputs that has
-IN, OUT, WEIGHTS, TURNED, TURNED_PANELS = range(5)
+# many inputs that has
+IN, OUT, WEIGHTS, TURNED, TURNED_INPUTS = range(5)
 
 
 def panels(size: int) -> int:
@@ -75,7 +75,7 @@ def pack(layout: Layout) -> Packing:
                 back = inputs if number else layout.action_size if network else 0
                 size = panels(outputs) * (inputs + 1)
                 place = PANEL * (lines + j // PANEL * (inputs + 1) + i) + j % PANEL
-            rows.append((inputs, outputs, lines, turned, panels(back)))
+            rows.append((inputs, outputs, lines, turned, back))
             places.append(place.ravel())
             lines += size
             turned += panels(back) * outputs

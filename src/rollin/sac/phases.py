@@ -36,8 +36,8 @@ from rollin.sac.memory import (
     POLICY_Q,
     TARGET_ENTROPY,
 )
-from rollin.sac.panels import IN, OUT, TURNED, TURNED_PANELS, WEIGHTS
-from rollin.sac.products import BIAS, GATE, STORE, multiply
+from rollin.sac.panels import IN, OUT, TURNED, TURNED_INPUTS, WEIGHTS
+from rollin.sac.products import BIAS, GATE, STORE, multiply, multiply_few
 from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, transpose
 
 # ------------------------------------------------------------------ inputs and actions
@@ -45,13 +45,16 @@ from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, transp
 
 @compiled
 def _take(batch, column, target, size, first, count):
-    """Columns of the batch, `size` of them, as a matrix in panels; some samples."""
+    """Columns of the batch, `size` of them, as a matrix in panels; some samples.
+
+    Whole lines are copied. What is behind the last column is then anything, and is never read.
+    """
     for n in range(panels(size)):
-        lines, width = target[n], min(PANEL, size - n * PANEL)
-        for i in range(first, first + count):
-            row, line = batch[i, column + n * PANEL :], lines[i]
-            for j in range(width):
-                line[j] = row[j]
+        row = base(batch) + first * batch.strides[0] + 4 * (column + n * PANEL)
+        line = base(target[n]) + LINE * first
+        for _ in range(count):
+            copy_line(row, line)
+            row, line = row + batch.strides[0], line + LINE
 
 
 @compiled
@@ -81,6 +84,9 @@ def policy_heads(p, block, first, count):
     x, out = base(observed[block]) + LINE * first, base(lines) + LINE * first
     hidden(theta, layers, x, observed.strides[1], h, block, first, count)
     below = place(h, block, last - 1, first)
+    into, column = base(heads) + 4 * first, heads.strides[0]
+    done = multiply_few(below, panel, weights, into, column, count, heads.shape[0], inner)
+    first, count, below, out = first + done, count - done, below + LINE * done, out + LINE * done
     multiply(below, panel, weights, step, out, out_panel, count, wide, inner, BIAS, out)
     for n in range(wide):
         some = min(PANEL, heads.shape[0] - n * PANEL)
@@ -219,7 +225,7 @@ def _slope(p, c, order, first, count):
         weights_t, step = turned + LINE * layers[layer, TURNED], LINE * inner
         above, below = place(delta, c, layer, first), place(delta, c, layer - 1, first)
         multiply(above, panel, weights_t, step, below, panel, count, wide, inner, GATE, gates)
-    inner, wide = layers[0, OUT], layers[0, TURNED_PANELS]
+    inner, wide = layers[0, OUT], panels(layers[0, TURNED_INPUTS])
     weights_t, step = turned + LINE * layers[0, TURNED], LINE * inner
     above, to_panel = place(delta, c, 0, first), gate.strides[0]
     multiply(above, panel, weights_t, step, gates, to_panel, count, wide, inner, STORE, gates)

@@ -44,6 +44,7 @@ from rollin.sac.vector import (
 # what happens to a product before it is stored; the bias is the line behind those of B
 STORE, BIAS, RELU, GATE = (np.int64(mode) for mode in range(4))
 UNROLLED = 4  # k per turn of a tile's loop
+FEW = 6  # columns of a panel for which turning the rows is cheaper than computing all 16
 ABREAST = 4  # panels side by side for a single row, so that enough sums are under way at once
 
 Kind = Literal["along", "across", "single", "weighted"]
@@ -217,31 +218,51 @@ def _strip(kind: Kind, heights: tuple[int, ...], panels: int) -> Any:
     return compiled(strip)
 
 
-def _write_column(builder: Any, a: Any, a_panel: Any, b: Any, c: Any, inner: Any) -> None:
-    """LANES rows of C = A B + bias for a B of one column, one row in each number of a vector."""
+@dataclass(frozen=True)
+class Columns:
+    """LANES rows of C = A B + bias for a B of few columns, one row in each number of a vector.
 
-    def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
-        panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
-        inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
-        begin = builder.add(builder.add(a, panel), inside)
-        lines = [load(builder, VECTOR, begin, LINE * r) for r in range(LANES)]
-        (total,), factors = sums, builder.add(b, builder.mul(k, int64(4)))
-        for i, column in enumerate(turned(builder, lines)):
-            factor = splat(builder, load(builder, FLOAT, factors, 4 * i))
-            total = multiply_add(builder, column, factor, total)
-        return [total]
+    Rows of A are turned in registers, so that no number is computed for columns that are not there.
+    step: bytes from b(k) to b(k + 1); the columns of C are c_column bytes apart.
+    """
 
-    (total,) = _loop(builder, int64(0), inner, LANES, [zero(VECTOR)], add)
-    bias = load(builder, FLOAT, builder.add(b, builder.mul(inner, int64(4))))
-    store(builder, builder.fadd(total, splat(builder, bias)), c)
+    count: int
+    step: int
 
+    def write(self, builder, a, a_panel, b, c, c_column, inner) -> None:
+        """The body of the function."""
+        places = [4 * j for j in range(self.count)]
 
-_call_column = calling("column", _write_column)
+        def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
+            panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
+            inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
+            begin = builder.add(builder.add(a, panel), inside)
+            lines = [load(builder, VECTOR, begin, LINE * r) for r in range(LANES)]
+            factors = builder.add(b, builder.mul(k, int64(self.step)))
+            for i, column in enumerate(turned(builder, lines)):
+                numbers = [load(builder, FLOAT, factors, self.step * i + j) for j in places]
+                sums = [
+                    multiply_add(builder, column, splat(builder, number), total)
+                    for number, total in zip(numbers, sums, strict=True)
+                ]
+            return sums
 
+        sums = _loop(builder, int64(0), inner, LANES, [zero(VECTOR)] * self.count, add)
+        bias = builder.add(b, builder.mul(inner, int64(self.step)))
+        for j, total in enumerate(sums):
+            number = splat(builder, load(builder, FLOAT, bias, places[j]))
+            to = builder.add(c, builder.mul(c_column, int64(j)))
+            store(builder, builder.fadd(total, number), to)
 
-@intrinsic
-def _column(typing, a, a_panel, b, c, inner):
-    return types.void(*[types.int64] * 5), _call_column
+    def compile(self) -> Any:
+        """The function, as compiled code can call it."""
+        call = calling(f"columns_{self.count}_{self.step}", self.write)
+
+        @intrinsic
+        def columns(typing, a, a_panel, b, c, c_column, inner):
+            return types.void(*[types.int64] * 6), call
+
+        return columns
 
 
 WIDE = TILES.panels
@@ -253,6 +274,8 @@ _single = _strip("single", (8, 4, 2, 1), 1)
 _abreast = _strip("along", (1,), ABREAST)
 _weighted_abreast, _weighted = _strip("weighted", (1,), ABREAST), _strip("weighted", (1,), 1)
 _weighted_two = _strip("weighted", (1,), 2)
+_column = Columns(1, 4).compile()
+_two_columns, _four_columns = Columns(2, LINE).compile(), Columns(4, LINE).compile()
 
 
 @compiled
@@ -291,9 +314,29 @@ def multiply_single(a, a_panel, b, c, rows, inner):
     """C = A B + bias for a B of one column; C is `rows` numbers that follow each other."""
     if inner % LANES == 0:
         while rows >= LANES:
-            _column(a, a_panel, b, c, inner)
+            _column(a, a_panel, b, c, np.int64(0), inner)
             rows, a, c = rows - LANES, a + LANES * LINE, c + 4 * LANES
     _single(a, a_panel, b, np.int64(0), c, np.int64(0), rows, inner, BIAS, c)
+
+
+@compiled
+def multiply_few(a, a_panel, b, c, c_column, rows, columns, inner):
+    """C = A B + bias for a B of one panel with few columns, as far as it can; how many rows it did.
+
+    C is by columns, c_column bytes apart: `rows` numbers that follow each other. columns: even.
+    """
+    if columns > FEW or inner % LANES != 0:
+        return np.int64(0)
+    done = np.int64(0)
+    while done + LANES <= rows:
+        x, out = a + LINE * done, c + 4 * done
+        if columns >= 4:
+            _four_columns(x, a_panel, b, out, c_column, inner)
+        if columns % 4 == 2:
+            past = columns - 2
+            _two_columns(x, a_panel, b + 4 * past, out + past * c_column, c_column, inner)
+        done += LANES
+    return done
 
 
 @compiled

@@ -18,19 +18,15 @@ from numpy.typing import ArrayLike
 
 from rollin.arrays import Float
 from rollin.checks import at_least
-from rollin.compiling import kept
 from rollin.errors import RollinError, reason
-from rollin.sac import ages, bits, lanes, vector
-from rollin.sac.ages import Rows, draw_ages, draw_below
+from rollin.sac import rows
+from rollin.sac.ages import Rows, draw_ages
 from rollin.sac.bits import source
-from rollin.sac.vector import OPTIONS, compiled
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file
 WAITING_ROWS = 4096  # rows that wait in memory at the most before they go to the file
-BOX = 1 + 1e-6  # actions lie in [-1, 1], up to rounding
 
-_kept: Any = kept(helpers=(ages, bits, lanes, vector), **OPTIONS)
 _FLOAT32 = np.dtype(np.float32)
 _NOTHING = np.zeros(0, np.float32)  # a part that a layout does not have
 
@@ -100,6 +96,7 @@ class Replay:
                 f"A replay of {capacity:,} rows needs {gigabytes:.1f} GB, which is not available: "
                 "choose a smaller capacity."
             ) from error
+        self._batch_width = layout.batch_width
         self._sizes = np.array(
             [layout.action, layout.observation, layout.context, layout.outcome], np.int64
         )
@@ -146,8 +143,8 @@ class Replay:
             self._vector("next observation", next_observation, layout.observation),
             self._vector("outcome", outcome, layout.outcome),
         )
-        row = self.rows[self.total % self.capacity] if recorded else np.empty_like(self.rows[0])
-        culprit = _insert(row, *parts, reward, flag)
+        slot = self.total % self.capacity if recorded else rows.NOWHERE
+        culprit = rows.insert(self.rows, slot, *parts, reward, flag)
         if culprit >= 0:
             raise self._bad_number(culprit, parts, reward)
         if not recorded:
@@ -183,12 +180,12 @@ class Replay:
     def gather(self, picked: Rows, out: Float) -> Float:
         """The batch of these rows, as a learner takes it, written into `out` and returned."""
         self._check_batch(len(picked), out)
-        _gather(self.rows, picked, self._sizes, out)
+        rows.gather(self.rows, picked, self._sizes, out)
         return out
 
     def _check_batch(self, size: int, out: Float) -> None:
-        expected = (size, self.layout.batch_width)
-        if out.shape != expected or out.dtype != _FLOAT32:
+        expected = (size, self._batch_width)
+        if out.shape != expected or (out.dtype is not _FLOAT32 and out.dtype != _FLOAT32):
             raise RollinError(
                 f"A batch of {size} rows needs a float32 array of shape {expected}, "
                 f"got {out.dtype} of shape {out.shape}."
@@ -197,11 +194,11 @@ class Replay:
     def sample(self, out: Float, generator: Generator, p: float | None = None) -> Float:
         """Fill a batch with random rows, as `draw` and `gather` do; at once if p is None."""
         where = source(generator) if p is None else None
-        held = len(self)
-        if where is None or not max(2, len(out)) <= held < 2**32:
-            return self.gather(self.draw(len(out), generator, p), out)
-        self._check_batch(len(out), out)
-        _sample(self.rows, self._sizes, out, *where, held, self.total)
+        held, size = min(self.total, self.capacity), len(out)
+        if where is None or held < 2 or not size <= held < 2**32:
+            return self.gather(self.draw(size, generator, p), out)
+        self._check_batch(size, out)
+        rows.sample(self.rows, self._sizes, out, *where, held, self.total)
         return out
 
     def outcomes(self, picked: Rows) -> Float:
@@ -242,13 +239,13 @@ class Replay:
         total, episode = int(state["total"]), int(state["episode"])
         held = min(total, self.capacity)
         if self.path is None:
-            rows = np.asarray(state["rows"])
-            if rows.shape != (held, self.layout.width):
+            found = np.asarray(state["rows"])
+            if found.shape != (held, self.layout.width):
                 raise RollinError(
                     f"The replay's rows must have shape {(held, self.layout.width)}, "
-                    f"got {rows.shape}: the state belongs to another replay."
+                    f"got {found.shape}: the state belongs to another replay."
                 )
-            self.rows[:held] = rows
+            self.rows[:held] = found
         else:
             self._read(self.path, total, state.get("crc"))
         self._crc = state.get("crc")
@@ -322,10 +319,10 @@ class Replay:
         return self.layout.width - self.layout.outcome - 1
 
     def _vector(self, name: str, value: ArrayLike | None, size: int) -> Float:
+        if type(value) is np.ndarray and value.dtype is _FLOAT32 and value.shape == (size,):
+            return value  # as nearly always
         if value is None and size == 0:
             return _NOTHING
-        if type(value) is np.ndarray and value.dtype is _FLOAT32 and value.shape == (size,):
-            return value
         array = np.asarray(value)
         if array.shape != (size,) or array.dtype.kind not in "fiu":
             raise RollinError(
@@ -335,7 +332,7 @@ class Replay:
         return array.astype(np.float32, copy=False)
 
     def _bad_number(self, culprit: int, parts: tuple[Float, ...], reward: float) -> RollinError:
-        """The error for a number, as `_insert` counts it."""
+        """The error for a number, as `rows.insert` counts it."""
         names = ("observation", "action", "context", "next observation", "outcome")
         for name, part in zip(names, parts, strict=True):
             if culprit < len(part):
@@ -380,55 +377,3 @@ def _checksum(file: BinaryIO, size: int) -> int:
 def _header(layout: RowLayout) -> bytes:
     text = json.dumps({"format": "rollin-replay-1", "dtype": "<f4", **asdict(layout)})
     return text.ljust(HEADER - 1).encode() + b"\n"
-
-
-@_kept
-def _insert(row, observation, action, context, following, outcome, reward, flag):
-    """Write a row; or write nothing and return the first number that is not allowed.
-
-    It is counted through the parts in their order here, the reward last. -1: all is well.
-    """
-    checked = 0
-    for part in (observation, action, context, following, outcome):
-        for x in part:
-            if not np.isfinite(x):
-                return checked
-            checked += 1
-    for i in range(len(action)):
-        if abs(action[i]) > BOX:
-            return len(observation) + i
-    if not np.isfinite(np.float32(reward)):
-        return checked
-    i = 0
-    for part in (action, observation, context, following):
-        row[i : i + len(part)] = part
-        i += len(part)
-    row[i], row[i + 1] = reward, flag
-    row[i + 2 :] = outcome
-    return -1
-
-
-@compiled
-def _copy(row, sizes, to):
-    """A row as a batch has it: action, observation, context, next, context, reward, mask."""
-    a, o, c = sizes[0], sizes[1], sizes[2]
-    head = a + o + c
-    for i in range(head + o):
-        to[i] = row[i]
-    for i in range(c):
-        to[head + o + i] = row[a + o + i]
-    to[head + o + c] = row[head + o]
-    to[head + o + c + 1] = min(row[head + o + 1], np.float32(1))
-
-
-@_kept
-def _gather(rows, picked, sizes, out):
-    for b in range(len(picked)):
-        _copy(rows[picked[b] % rows.shape[0]], sizes, out[b])
-
-
-@_kept
-def _sample(rows, sizes, out, state, function, held, total):
-    for b in range(out.shape[0]):
-        number = total - 1 - draw_below(state, function, held)
-        _copy(rows[number % rows.shape[0]], sizes, out[b])

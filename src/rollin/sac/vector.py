@@ -207,3 +207,18 @@ def pointer(typing, address):
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), generate
+
+
+@intrinsic
+def prefetch(typing, address):
+    """Let the caches fetch the line that holds an address, and go on meanwhile."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, INT32, INT32, INT32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.inttoptr(args[0], cgutils.voidptr_t)
+        # to be read, into the first cache, and data
+        builder.call(function, [place, *(ir.Constant(INT32, word) for word in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate

@@ -192,5 +192,7 @@ def log_min_probability(log_pi: Array, radius: float, rounds: int = 100) -> floa
         theta = log_pi + radius * direction / np.where(norm > 0, norm, 1.0)
         log_p = soft.log_softmax(theta)
         value = np.minimum(value, log_p[rows, rarest])
-        p = np.exp(log_p)
+        before, p = p, np.exp(log_p)
+        if np.array_equal(p, before):  # every later round is this one
+            break
     return float(value.min())

@@ -1,21 +1,13 @@
-"""Compiled inner loops of the tabular engine: random draws, policy tables, rollouts, Adam, SamSA.
-
-Draws. An alias entry packs a threshold and an alias into 32 bits, threshold << bits | alias, so
-that one 32-bit random number and one load make a draw: the number's top `bits` bits choose a
-bucket, the rest is compared with the threshold. Probabilities are whole multiples of 2^-30, so that
-a table represents them exactly.
+"""Compiled inner loops of the tabular engine: policy tables, rollouts, Adam, SamSA.
 
 Layout. Actions are padded to P = 2^bits buckets, so that the pair (s, a) lives at s·P + a. A state
 is stored premultiplied (s·P). A successor word is the premultiplied next state with the success
 flag in its top bit; stochastic dynamics have 2^fan such words per pair and an alias table over
-them.
+them (`draws`).
 
 No fast-math: with plain IEEE arithmetic the compiler's inlining cannot change a result, so that a
 seed gives the same bits from a fresh compile and from the cache. Sums keep four partial sums
 instead, which is as fast.
-
-All kernels live in one module, but for the vector code in `vectors`: numba's cache looks only at
-the file of the function that is called, and at those that `kept` is told of.
 """
 
 import math
@@ -26,176 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin import compiling
-from rollin.tabular import vectors
-from rollin.tabular.vectors import ABREAST, FLAG, GATHERS, STREAMS, act_abreast, fill_blocks
+from rollin.tabular import draws, vectors
+from rollin.tabular.draws import (
+    U32,
+    address,
+    build_aliases,
+    draw_alias,
+    draw_geometric,
+    fill_random,
+    next_random,
+    quantise,
+)
+from rollin.tabular.vectors import ABREAST, FLAG, GATHERS, STREAMS, act_abreast
 
-kept: Any = partial(compiling.kept, helpers=(vectors,), variant=int(GATHERS))
+# numba's cache looks only at the file of the function that is called, and at those named here
+kept: Any = partial(compiling.kept, helpers=(draws, vectors), variant=int(GATHERS))
 
-U32 = NDArray[np.uint32]
 F32 = NDArray[np.float32]
 
-TOTAL_BITS = 30  # weights of a distribution sum to 2^30
-MAX_BITS = 12  # 4096 buckets leave 18 bits of threshold
 LANES = 40  # trajectories interleaved in one block, to hide the latency of dependent loads
 REPLICAS = 4  # gradient copies, against stalls when neighbours add to the same entry
 TINY = np.float32(1e-36)  # moments below are 0; the smallest normal float is 1.2e-38
-
-
-def bits_for(n: int) -> int:
-    """Number of bits of the next power of two ≥ n, at least 1."""
-    return max(1, (n - 1).bit_length())
-
-
-@kept(inline="always")
-def _address(array: Any) -> Any:
-    return np.int64(array.ctypes.data)
-
-
-@kept(inline="always")
-def _rotl(x: Any, k: int) -> Any:
-    return np.uint32(np.uint32(x << np.uint32(k)) | (x >> np.uint32(32 - k)))
-
-
-@kept(inline="always")
-def _next_word(state: U32, i: Any) -> Any:
-    """Advance generator i of the (4, STREAMS) xoshiro128++ state (Blackman & Vigna)."""
-    s0, s1, s2, s3 = state[0, i], state[1, i], state[2, i], state[3, i]
-    word = np.uint32(_rotl(np.uint32(s0 + s3), 7) + s0)
-    s2 = np.uint32(s2 ^ s0)
-    s3 = np.uint32(s3 ^ s1)
-    state[0, i] = np.uint32(s0 ^ s3)
-    state[1, i] = np.uint32(s1 ^ s2)
-    state[2, i] = np.uint32(s2 ^ np.uint32(s1 << np.uint32(9)))
-    state[3, i] = _rotl(s3, 11)
-    return word
-
-
-@kept()
-def fill_random(state: U32, out: U32, n: int) -> None:
-    """Write n random 32-bit numbers to `out` (length ≥ n rounded up to STREAMS)."""
-    fill_blocks(_address(state), _address(out), np.int64(max(1, (n + STREAMS - 1) // STREAMS)))
-
-
-@kept()
-def next_random(state: U32) -> Any:
-    """One random 32-bit number from the first of the generators, for loops of unknown length."""
-    return _next_word(state, 0)
-
-
-@kept()
-def draw_geometric(state: U32, continue_: float) -> int:
-    """H with P(H = h) = (1 - c) c^h, h = 0, 1, …, where c is the probability to go on."""
-    if continue_ <= 0.0:
-        return 0
-    # two words make 53 bits; the half keeps the logarithm finite
-    high = np.uint64(next_random(state)) >> np.uint64(6)
-    low = np.uint64(next_random(state)) >> np.uint64(5)
-    u = (float(high) * 134217728.0 + float(low) + 0.5) / 9007199254740992.0
-    return int(math.log(u) / math.log(continue_))
-
-
-@kept(inline="always")
-def _split(weights: Any, bits: int, order: Any) -> Any:
-    """Light outcomes to the front of `order`, heavy ones to its back; the first heavy weight."""
-    full = np.int32(1 << (TOTAL_BITS - bits))
-    light, heavy = np.uint64(0), np.uint64(1 << bits)
-    for i in range(1 << bits):
-        is_light = np.uint64(weights[i] < full)
-        order[light] = i
-        order[heavy] = i
-        light += is_light
-        heavy -= np.uint64(1) - is_light
-    return weights[order[1 << bits]]
-
-
-@kept(inline="always")
-def _close_bucket(
-    weights: Any, bits: int, order: U32, alias: U32, light: Any, heavy: Any, rest: Any
-) -> Any:
-    """Close one bucket: the next light one, or the heavy one if its rest fits; new cursors.
-
-    Cursors are unsigned, which spares the check for negative indices, and they are selected before
-    anything is loaded: a load in one arm only would be a branch.
-    """
-    full = np.int32(1 << (TOTAL_BITS - bits))
-    take = rest > full
-    after = heavy - np.uint64(1)
-    bucket = order[light if take else heavy]
-    source = order[heavy if take else after]
-    added = weights[order[light if take else after]]
-    inside = added if take else rest
-    # to 32 - bits bits, then room for the alias
-    packed = np.uint32(np.uint32(inside) << np.uint32(32 - TOTAL_BITS + bits)) | source
-    alias[bucket] = bucket if inside == full else np.uint32(packed)
-    return light + np.uint64(take), after + np.uint64(take), np.int32(rest - full + added)
-
-
-@kept()
-def build_aliases(weights: Any, bits: int, order: Any, a0: U32, a1: U32, a2: U32, a3: U32) -> None:
-    """Exact alias tables of four rows of whole weights that sum to 2^TOTAL_BITS each.
-
-    weights: (4, 2^bits) int32; order: (4, 2^bits + 1) scratch; a0 … a3: packed rows, written.
-    A sweep in the manner of Hübschle-Schneider & Sanders (2022): every round closes one bucket,
-    either the next light one, topped up by the current heavy one, or the heavy one itself, once
-    its rest has fallen to a bucket or less, topped up by the next heavy one. The two cases are
-    selected without a branch, which no CPU could predict, and four rows advance together, as each
-    round waits for the one before. Whole numbers leave no rounding rest to drain at the end.
-    """
-    l0 = l1 = l2 = l3 = np.uint64(0)
-    h0 = h1 = h2 = h3 = np.uint64(1 << bits)
-    r0 = _split(weights[0], bits, order[0])
-    r1 = _split(weights[1], bits, order[1])
-    r2 = _split(weights[2], bits, order[2])
-    r3 = _split(weights[3], bits, order[3])
-    for _ in range(1 << bits):
-        l0, h0, r0 = _close_bucket(weights[0], bits, order[0], a0, l0, h0, r0)
-        l1, h1, r1 = _close_bucket(weights[1], bits, order[1], a1, l1, h1, r1)
-        l2, h2, r2 = _close_bucket(weights[2], bits, order[2], a2, l2, h2, r2)
-        l3, h3, r3 = _close_bucket(weights[3], bits, order[3], a3, l3, h3, r3)
-
-
-@kept(inline="always")
-def draw_alias(word: Any, alias: U32, base: Any, bits: int) -> Any:
-    """The outcome (uint64) that a 32-bit random number picks from the table that begins at `base`.
-
-    The rest of the word fills up with ones below, so that comparing it with a whole entry compares
-    it with the threshold: an alias never reaches beyond those ones.
-    """
-    bucket = np.uint64(word >> np.uint32(32 - bits))
-    entry = alias[base + bucket]
-    ones = np.uint32((1 << bits) - 1)
-    inside = np.uint32(np.uint32(word << np.uint32(bits)) | ones) < entry
-    return bucket if inside else np.uint64(entry & ones)
-
-
-@kept()
-def quantise(probabilities: Any, bits: int, weights: Any) -> None:
-    """Whole weights with sum 2^TOTAL_BITS; the rounding rest goes to the likeliest outcome."""
-    n = probabilities.size
-    total = np.int32(0)
-    largest = np.int32(0)
-    for i in range(n):
-        weight = np.int32(probabilities[i] * np.float32(1 << TOTAL_BITS))
-        weights[i] = weight
-        total = np.int32(total + weight)
-        largest = max(largest, weight)
-    for i in range(n, 1 << bits):
-        weights[i] = 0
-    likeliest = 0
-    while likeliest < n - 1 and weights[likeliest] != largest:  # of NaN none is
-        likeliest += 1
-    weights[likeliest] += np.int32(np.int32(1 << TOTAL_BITS) - total)
-
-
-@kept()
-def alias_rows(probabilities: Any, bits: int, alias: U32) -> None:
-    """Alias tables of many distributions: (n, m ≤ 2^bits) float64 → (n, 2^bits)."""
-    weights = np.zeros((4, 1 << bits), np.int32)
-    order = np.zeros((4, (1 << bits) + 1), np.uint32)
-    for i in range(len(probabilities)):
-        quantise(probabilities[i], bits, weights[0])
-        weights[1:] = weights[0]
-        build_aliases(weights, bits, order, alias[i], alias[i], alias[i], alias[i])
 
 
 @kept()
@@ -352,12 +195,12 @@ def _advance(
         for i in range(0, np.int64(first), ABREAST):
             at = np.int64(4 * i)
             act_abreast(
-                _address(words) + at,
-                _address(state) + at,
-                _address(alias),
-                _address(successors),
+                address(words) + at,
+                address(state) + at,
+                address(alias),
+                address(successors),
                 np.int64(bits),
-                _address(pairs) + at,
+                address(pairs) + at,
             )
     for i in range(first, lanes):
         before = state[i]

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from rollin.errors import RollinError
-from rollin.tabular.kernels import F32, FLAG, MAX_BITS, STREAMS, U32, alias_rows, bits_for
+from rollin.tabular.draws import MAX_BITS, U32, alias_rows, bits_for
+from rollin.tabular.kernels import F32
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
+from rollin.tabular.vectors import FLAG, STREAMS
 
 Seed = int | np.random.SeedSequence
 

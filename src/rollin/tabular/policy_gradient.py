@@ -58,7 +58,9 @@ class ExactPG(TabularLearner):
 class NaturalPG(TabularLearner):
     """θ ← θ + η F⁺ ∂V/∂θ, which for a softmax is θ ← θ + η A^π / (1-γ) (soft advantage).
 
-    η = (1-γ)/α is soft policy iteration; smaller steps converge linearly (Cen et al. 2022).
+    η = (1-γ)/α is soft policy iteration; smaller steps converge linearly (Cen et al. 2022). Near
+    the optimum, where Q is stationary, log π errs by 1 - ηα/(1-γ) times as much after a step:
+    larger steps converge from there as well, up to 2 (1-γ)/α.
 
     >>> import rollin
     >>> goals = [(x, 0) for x in range(5)]
@@ -78,12 +80,14 @@ class NaturalPG(TabularLearner):
         theta: NDArray[Any] | None = None,
     ) -> None:
         super().__init__(mdp, alpha, horizon, theta)
-        largest = (1 - mdp.gamma) / alpha
-        rate = 0.1 * largest if learning_rate is None else positive("learning_rate", learning_rate)
-        if rate > largest:
+        self.safe_rate = (1 - mdp.gamma) / alpha
+        default = 0.1 * self.safe_rate
+        rate = default if learning_rate is None else positive("learning_rate", learning_rate)
+        if rate >= 2 * self.safe_rate:
             raise RollinError(
-                f"The natural gradient diverges for learning rates above (1-γ)/α = {largest:.3g}, "
-                f"got {rate}."
+                "The natural gradient moves away from the optimum at learning rates of 2 (1-γ)/α = "
+                f"{2 * self.safe_rate:.3g} or more, got {rate}: choose a smaller one. Up to "
+                f"(1-γ)/α = {self.safe_rate:.3g} it converges from everywhere."
             )
         self.learning_rate = rate
 

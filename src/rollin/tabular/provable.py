@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rollin.checks import check_beta
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import AdvanceRule
+from rollin.curriculum.rules import AdvanceRule, SubOptimality
 from rollin.tabular import soft
 from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
@@ -67,6 +67,11 @@ def measure_sub_optimality() -> Measure:
     return measure
 
 
+def measure_of(rule: AdvanceRule) -> Measure:
+    """What a rule looks at."""
+    return measure_sub_optimality() if isinstance(rule, SubOptimality) else success_rate
+
+
 def rollin(
     mdp: ContextualMDP,
     learner: TabularLearner,
@@ -74,17 +79,19 @@ def rollin(
     rule: AdvanceRule,
     state: TabularState | None = None,
     *,
-    measure: Measure = success_rate,
+    measure: Measure | None = None,
     recursive: bool = False,
     sampled: bool = False,
     stop_when_mastered: bool = False,
 ) -> Iterator[GradientStep]:
     """Algorithm 1 over any learner; β = 0 is the baseline.
 
-    On the last context it goes on for ever, unless `stop_when_mastered`. To resume, pass the saved
+    measure: what the rule looks at, if not what rules of its kind do (`measure_of`). On the last
+    context it goes on for ever, unless `stop_when_mastered`. To resume, pass the saved
     state and a learner that has begun the current task and has its own state back.
     """
     check_beta(beta)
+    measure = measure or measure_of(rule)
     state = TabularState.initial(mdp) if state is None else state
     progress = state.progress
     if state.step == 0:
@@ -94,6 +101,8 @@ def rollin(
         info = learner.step()  # line 7, one step of it (line 3 for k = 0)
         state.step += 1
         mastered = rule.mastered(measure(learner, info))
+        if mastered and k == mdp.K:
+            progress.complete(state.step, mastered)
         if mastered and k < mdp.K:
             learner.check(state.step)
             log_pi = learner.log_pi  # line 5: θ_0^(k+1) = θ*_k, as the learner keeps its parameters

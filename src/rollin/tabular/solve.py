@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from rollin.checks import at_least
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.rules import AdvanceRule, SuccessRate
 from rollin.tabular import soft
 from rollin.tabular.learner import TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
@@ -37,11 +37,14 @@ def solve(
     steps: int = 50_000,
     seed: int = 0,
     threshold: float = 0.5,
+    rule: AdvanceRule | None = None,
     learner: TabularLearner | None = None,
 ) -> Solution:
     """Walk the curriculum of `mdp` for some gradient steps.
 
     beta: share of trajectories that roll in; 0 is the baseline.
+    rule: when to advance: `SuccessRate(threshold)` if None; `SubOptimality(ε)` is the theory's;
+        `StepGap()` needs no threshold.
     learner: any of the policy-gradient learners, which then has its own α and seed; the
         experiment's BatchSPG with `alpha` and `seed` if None.
 
@@ -55,10 +58,11 @@ def solve(
     [1, 2, 3, 4, 5, 6, 7]
     """
     at_least(1, "steps", steps)
+    rule = SuccessRate(threshold) if rule is None else rule
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
     state = TabularState.initial(mdp)
     with threadpool_limits(1):  # many small solves, which threads only slow down
-        for _ in islice(rollin(mdp, learner, beta, SuccessRate(threshold), state), steps):
+        for _ in islice(rollin(mdp, learner, beta, rule, state), steps):
             pass
     learner.check(steps)
     last = mdp.task(mdp.K)

@@ -7,10 +7,11 @@ import numpy as np
 
 from rollin.checks import check_beta
 from rollin.tabular import kernels
-from rollin.tabular.kernels import STREAMS, U32
+from rollin.tabular.draws import U32
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.packing import Dynamics, Stream, alias_table
 from rollin.tabular.soft import log_visitation, visitation
+from rollin.tabular.vectors import STREAMS
 
 
 @dataclass(frozen=True, eq=False)

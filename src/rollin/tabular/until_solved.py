@@ -16,6 +16,7 @@ import numpy as np
 from rollin.checks import at_least, check_alpha, check_beta, positive
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.step_gap import StepGap
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.constants import largest_ratio
@@ -35,6 +36,7 @@ from rollin.tabular.start import Start, roll_in
 
 THRESHOLD = 0.5  # of the success probability, as in the paper's four rooms
 NEWTON_STEPS = 10  # between two looks at whether soft policy iteration has converged
+NEVER = 2.0  # a probability that is not exceeded
 NEAR = 1e-4  # change of a probability below which it converges as far as float64 goes
 
 
@@ -57,7 +59,7 @@ class Ascent(ABC):
 
     progress: the context that it is on, and when it left the others; start: μ_k of that context;
     gradient_steps, env_steps (roll-in included), rollin_steps: what was spent so far.
-    scratch: learn the last context alone.
+    scratch: learn the last context alone. gap: leave the contexts before it by `StepGap`.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Ascent(ABC):
         *,
         recursive: bool = False,
         scratch: bool = False,
+        gap: bool = False,
     ) -> None:
         self.mdp, self.goal, self.beta = mdp, goal, check_beta(beta)
         self.recursive, self.scratch = recursive, scratch
+        self.gap = StepGap() if gap else None
         self.structure = Elimination.of(mdp).arrays
         self.progress = Progress(mdp.K, mdp.K if scratch else 0)
         self.start = Start(mdp.rho)
@@ -86,6 +90,12 @@ class Ascent(ABC):
     @abstractmethod
     def go(self, most: int) -> None:
         """Take gradient steps: at most so many, and none on the next context."""
+
+    def mastered(self, measured: float) -> str | None:
+        """Why the current context is left, if its exact chance of success is this."""
+        if self.gap and not self.progress.finished:
+            return self.gap.mastered(measured)
+        return SuccessRate(self.goal.threshold).mastered(measured)
 
     def until(self, cap: int) -> Self:
         """Go until the last context is solved, or the cap is reached."""
@@ -107,6 +117,7 @@ class Ascent(ABC):
             "gradient_steps": self.gradient_steps,
             "env_steps": self.env_steps,
             "rollin_steps": self.rollin_steps,
+            **({"gap": self.gap.get_state()} if self.gap else {}),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -117,6 +128,8 @@ class Ascent(ABC):
         self.start = Start(saved["mu"], policies, float(saved["beta"]))
         for name in ("gradient_steps", "env_steps", "rollin_steps"):
             setattr(self, name, at_least(0, name, int(state[name])))
+        if self.gap:
+            self.gap.set_state(state["gap"])
 
 
 class ExactAscent(Ascent):
@@ -155,16 +168,10 @@ class ExactAscent(Ascent):
 
     def go(self, most: int) -> None:
         """Climb on the current context; if that is solved, begin the next one."""
-        mdp, goal, k = self.mdp, self.goal, self.progress.k
-        taken, solved = climb(
-            self.theta, mdp.rewards[k], mdp.success[k], self.start.mu, goal.start, self.alpha,
-            mdp.gamma, self.learning_rate, self.natural, goal.horizon, goal.threshold, most,
-            self.structure,
-        )  # fmt: skip
-        self.gradient_steps += taken
-        if not solved:
+        mdp, k = self.mdp, self.progress.k
+        why = self._climb(most) if self.gap is None or k == mdp.K else self._climb_by_gap(most)
+        if why is None:
             return
-        why = f"success probability > {goal.threshold:g}"
         if k == mdp.K:
             self.progress.complete(self.gradient_steps, why)
             return
@@ -172,6 +179,28 @@ class ExactAscent(Ascent):
         self.start = roll_in(mdp, self.start, log_pi, self.beta, recursive=self.recursive)
         self.progress.advance(self.gradient_steps, why)
         self._predict()
+
+    def _climb(self, most: int, threshold: float | None = None) -> str | None:
+        """Climb until the chance of success exceeds a threshold, the goal's if not given."""
+        mdp, goal, k = self.mdp, self.goal, self.progress.k
+        threshold = goal.threshold if threshold is None else threshold
+        taken, solved = climb(
+            self.theta, mdp.rewards[k], mdp.success[k], self.start.mu, goal.start, self.alpha,
+            mdp.gamma, self.learning_rate, self.natural, goal.horizon, threshold, most,
+            self.structure,
+        )  # fmt: skip
+        self.gradient_steps += taken
+        return f"success probability > {threshold:g}" if solved else None
+
+    def _climb_by_gap(self, most: int) -> str | None:
+        """The same one step at a time, each of them judged."""
+        hits, goal = self.mdp.success[self.progress.k], self.goal
+        for _ in range(most):
+            self._climb(1, NEVER)
+            success = success_from(self.theta, hits, goal.start, goal.horizon, self.structure)
+            if why := self.mastered(success):
+                return why
+        return None
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on."""
@@ -202,11 +231,11 @@ def _optimum(mdp: ContextualMDP, alpha: float, k: int, structure: tuple[I64, ...
     done when a round of steps changes the probabilities by rounding errors alone.
     """
     theta = np.zeros((mdp.n_states, mdp.n_actions))
-    never, before, change = 2.0, np.exp(soft.log_softmax(theta)), math.inf
+    before, change = np.exp(soft.log_softmax(theta)), math.inf
     while True:
         climb(
             theta, mdp.rewards[k], mdp.success[k], mdp.rho, mdp.rho, alpha, mdp.gamma,
-            (1 - mdp.gamma) / alpha, True, 1, never, NEWTON_STEPS, structure,
+            (1 - mdp.gamma) / alpha, True, 1, NEVER, NEWTON_STEPS, structure,
         )  # fmt: skip
         pi = np.exp(soft.log_softmax(theta))
         last, change = change, float(np.abs(pi - before).max())
@@ -258,7 +287,6 @@ class LearnerAscent(Ascent):
             raise RollinError("Ascents until solved take deterministic MDPs, got probabilities.")
         super().__init__(mdp, goal, **method)
         self.learner, self.sampled = learner, sampled
-        self.rule = SuccessRate(goal.threshold)
         self._steps: Iterator[tuple[StepInfo, str | None]] | None = None
 
     def go(self, most: int) -> None:
@@ -280,7 +308,7 @@ class LearnerAscent(Ascent):
     def _algorithm(self) -> Iterator[tuple[StepInfo, str | None]]:
         state = TabularState(self.progress, self.start, [], self.gradient_steps)
         for step in rollin(
-            self.mdp, self.learner, self.beta, self.rule, state, measure=self._success,
+            self.mdp, self.learner, self.beta, self, state, measure=self._success,
             recursive=self.recursive, sampled=self.sampled, stop_when_mastered=True,
         ):  # fmt: skip
             self.start = state.start
@@ -291,7 +319,7 @@ class LearnerAscent(Ascent):
             self.learner.begin(self.mdp.task(self.mdp.K), self.start)
         while True:
             info = self.learner.step()
-            yield info, self.rule.mastered(self._success(self.learner, info))
+            yield info, self.mastered(self._success(self.learner, info))
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on."""
