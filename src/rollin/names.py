@@ -2,6 +2,9 @@
 
 IDS = {
     "rollin/PointUmaze-v0": ("point-umaze", "rollin.envs.point_umaze:PointUmaze"),
+    "rollin/DeadEnd-v0": ("dead-end", "rollin.envs.dead_end:DeadEnd"),
+    "rollin/KeyDoor-v0": ("key-door", "rollin.envs.key_door:KeyDoor"),
+    "rollin/PointSpeed-v0": ("point-speed", "rollin.envs.point_speed:PointSpeed"),
     "rollin/AntmazeUmaze-v0": ("antmaze-umaze", "rollin.envs.ant_umaze:AntUmaze"),
     "rollin/Walker-v0": ("walker", "rollin.envs.velocity:walker"),
     "rollin/Hopper-v0": ("hopper", "rollin.envs.velocity:hopper"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rollin import Curriculum, ReturnThreshold, RollinError, SuccessRate
+from rollin import Curriculum, EpisodeEnd, ReturnThreshold, RollinError, SuccessRate, Walk
 from rollin.curriculum.contexts import polyline
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import Window
@@ -116,6 +116,7 @@ def test_thresholds_may_rise_with_kappa():
         (lambda: Curriculum.along(U, 1.0, 1.0, start="delta"), "leaves one context"),
         (lambda: Curriculum.along([[0, 0]], 0.1, 1.0), "at least two corners"),
         (lambda: Curriculum.along([[1], [1]], 0.1, 1.0), "not all the same point"),
+        (lambda: Curriculum.along([[0], [1], [0]], 0.1, 1.0), "must differ from its start"),
         (lambda: ReturnThreshold(math.nan), "R must be a finite number"),
         (lambda: Curriculum.along(U, 0.5, ReturnThreshold(lambda k: 1 / k if k else math.inf)),
          "finite number on every context, got inf at 0"),
@@ -137,6 +138,22 @@ def test_bad_curricula_are_refused(make, message):
         make()
 
 
+def test_a_path_may_cross_itself():
+    """A context is then there twice, at two positions, and a walk passes both."""
+    eight = Curriculum.along([[0, 0], [4, 0], [4, 4], [2, 4], [2, -4]], delta=1 / 18, rule=1.0)
+    assert eight.contexts[2].tolist() == eight.contexts[14].tolist() == [2.0, 0.0]
+    walk = Walk(eight, 0.0)
+    visited = []
+    while not walk.progress.finished:
+        plan = walk.sample()
+        visited.append(plan.context.tolist())
+        walk.update(
+            EpisodeEnd(plan.ticket, 1, 0, plan.context, "train", False, 0, 0, 0.0, 2.0, 5, True,
+                       False, True)
+        )  # fmt: skip
+    assert visited == [context for context in eight.contexts[:-1].tolist() for _ in range(10)]
+
+
 def test_a_window_must_be_full_and_strictly_above():
     curriculum, window = Curriculum.listed([[0], [1]], 2.0, episodes=3), Window(3)
     for value in (9, 9):
@@ -155,7 +172,7 @@ def test_a_success_rate_counts_successes():
     curriculum = Curriculum.listed([[0], [1]], SuccessRate(0.5), episodes=4)
     window = Window(4)
     for total, success in ((9.0, False), (0.0, True), (0.0, True), (0.0, True)):
-        window.add(curriculum.rule.measure(total, success))
+        window.add(SuccessRate(0.5).measure(total, success))
     assert curriculum.mastered(0, window) == "success rate 0.75 of the last 4 episodes > 0.5"
 
 

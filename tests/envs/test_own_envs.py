@@ -1,14 +1,12 @@
 """Environments as people bring them: goal envs of all kinds, shaped rewards, other dynamics."""
 
 import re
-import warnings
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.utils.env_checker import check_env as gymnasium_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -350,7 +348,7 @@ def test_rewards_one_by_one_do_without_relabelling():
 
 
 def test_no_time_limit_is_told_at_once():
-    with pytest.raises(RollinError, match=r"no time limit: .* gone on for 5,000 steps.* or use"):
+    with pytest.raises(RollinError, match=r"no time limit: .* for 5,000 steps.* or use horizon\."):
         check_env(Line(length=10**9))
     check_env(gymnasium.wrappers.TimeLimit(Line(length=10**9), 10**6))
     with pytest.raises(RollinError, match=r"TimeLimit\(env, N\), or use horizon\.$"):
@@ -411,33 +409,7 @@ def test_discrete_actions_and_vector_envs_are_shown_the_way():
     envs: Any = gymnasium.vector.SyncVectorEnv([Line])
     with pytest.raises(RollinError, match=r"vector env .*SyncVectorEnv.* rollin.RollIn"):
         check_env(envs)
-
-
-# ------------------------------------------------------------------ other people's checkers
-
-SHIPPED = {
-    "rollin/PointUmaze-v0": lambda: gymnasium.make("rollin/PointUmaze-v0"),
-    "goal": lambda: GoalContext(Sparse("attribute target")),
-    "reward": lambda: Contextual(
-        gymnasium.make("Pendulum-v1"), GRAVITY, lambda o, c: o[..., 0] - c[..., 0]
-    ),
-    "gravity": lambda: Contextual(gymnasium.make("Pendulum-v1"), GRAVITY, context="g"),
-    "start": lambda: Contextual(
-        gymnasium.make("Pendulum-v1"), GRAVITY, context=lambda env, c: {"x_init": float(c[0]) + 1}
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_gymnasium_s_checker_passes(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on unbounded boxes, and a checker within a checker
-        gymnasium_check(SHIPPED[name](), skip_render_check=True)
-
-
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "goal"])
-def test_stable_baselines_s_checker_passes(name):
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on ranges of actions and float64
-        checker.check_env(SHIPPED[name](), warn=False)
+    sources: list[Any] = [envs, lambda: gymnasium.vector.SyncVectorEnv([Line])]
+    for source in sources:
+        with pytest.raises(RollinError, match=r"got the vector env SyncVectorEnv.*rollin.attach"):
+            rollin.train(source, steps=100, **SMALL)

@@ -1,5 +1,6 @@
 """walker, hopper, humanoid, ant: Gym's v4 robots with the paper's contextual healthy reward."""
 
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -10,13 +11,13 @@ import pytest
 from gymnasium.envs.mujoco.ant_v5 import AntEnv
 from gymnasium.envs.mujoco.humanoid_v5 import HumanoidEnv
 from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
-from gymnasium.utils.env_checker import check_env as gymnasium_check
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rollin import Curriculum, RollinError, check_env
+from rollin import Curriculum, RollinError
+from rollin.cli import main
 from rollin.envs.context_env import ContextEnv
-from rollin.envs.registry import make_contextual
+from rollin.envs.registry import make_contextual, make_raw
 from rollin.envs.velocity import ROBOTS, Velocity
 
 V4 = {
@@ -214,15 +215,6 @@ def test_v5_itself_would_not_do():
     assert min(costs) < 0
 
 
-@pytest.mark.parametrize("robot", ROBOTS)
-def test_both_checkers_pass(robot):
-    env = Velocity(robot)
-    check_env(env)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it would like bounded observations
-        gymnasium_check(env, skip_render_check=True)
-
-
 # robot, level, x-velocity, control cost, reward: by hand from the paper's table
 REWARDS = [
     ("walker", 0.5, 2.5, 0.0, 2.5 + 1.5),  # the band is [2.5, 3)
@@ -341,3 +333,30 @@ def test_episodes_end_by_time_or_by_a_fall():
 def test_an_unknown_robot_is_one_sentence():
     with pytest.raises(RollinError, match=r"one of walker, hopper.*'hoper'.*hopper"):
         Velocity("hoper")
+
+
+@pytest.fixture
+def without_mujoco(monkeypatch) -> None:
+    """MuJoCo as if it were not installed, and nothing that has imported it before."""
+    for name in list(sys.modules):
+        if name.startswith(("gymnasium.envs.mujoco", "rollin.envs.ant_umaze")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+
+
+@pytest.mark.usefixtures("without_mujoco")
+@pytest.mark.parametrize("task", ["hopper", "antmaze-umaze", "Hopper-v5"])
+def test_without_mujoco_one_sentence_says_what_to_install(task, tmp_path, capsys) -> None:
+    assert main(["train", task, "--out", str(tmp_path / "run")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    wanted = f"{task} needs MuJoCo, which is not installed: pip install 'rollin[mujoco]'."
+    assert said == f"rollin: {wanted}"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.usefixtures("without_mujoco")
+@pytest.mark.parametrize("task", ["ant", "rollin/AntmazeUmaze-v0"])
+def test_without_mujoco_python_is_told_the_same(task) -> None:
+    with pytest.raises(RollinError, match=r"needs MuJoCo.*rollin\[mujoco\]"):
+        make_raw(task)
+    make_raw("point-umaze").close()

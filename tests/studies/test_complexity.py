@@ -59,6 +59,7 @@ METHODS: tuple[dict[str, Any], ...] = (
     {"beta": 0.5},
     {"beta": 0.9},
     {"beta": 0.9, "recursive": True},
+    {"beta": 0.5, "gap": True},
 )
 MDPS = {
     "lock": combination_lock(8),
@@ -202,9 +203,9 @@ def test_success_and_visitation_are_those_of_the_exact_tools() -> None:
 def test_sampled_walks_take_the_steps_of_the_learner(how) -> None:
     mdp = combination_lock(6)
     goal = Goal.of(mdp)
-    ours = sampled_ascent(mdp, ALPHA, 1.0, goal=goal, batch=20, seed=7, **how).until(300)
-    plain = RandomHorizonSPG(mdp, ALPHA, constant_schedule(20, 1.0), 7)
-    slow = LearnerAscent(mdp, plain, goal=goal, sampled=True, **how).until(300)
+    ours = sampled_ascent(mdp, ALPHA, 1.0, goal=goal, batch=20, seed=1, **how).until(3000)
+    plain = RandomHorizonSPG(mdp, ALPHA, constant_schedule(20, 1.0), 1)
+    slow = LearnerAscent(mdp, plain, goal=goal, sampled=True, **how).until(3000)
     for name in ("solved", "gradient_steps", "env_steps", "rollin_steps"):
         assert getattr(ours, name) == getattr(slow, name)
     assert entered(ours) == entered(slow)
@@ -503,6 +504,8 @@ def test_a_record_says_what_was_run_and_what_came_out(tmp_path) -> None:
         {"beta": 0.5, "mu": "recursive", "n": 10},
         {"scratch": True, "n": 8},
         {"gradient": "natural", "n": 12},
+        {"rule": "gap", "n": 6},
+        {"rule": "gap", "gradient": "sampled", "n": 5, "seed": 3},
         {"gradient": "sampled", "beta": 0.5, "n": 6, "seed": 3},
         {"gradient": "sampled", "beta": 0.9, "mu": "recursive", "n": 6, "seed": 3},
         {"gradient": "sampled", "scratch": True, "n": 6, "seed": 3},

@@ -14,7 +14,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.records import Reading, Record, read_records, write_records
 from rollin.runs.rows import read_metrics
 from rollin.sweeps.study import Condition
-from studies import robots
+from studies import robots, robots_page
 
 
 def test_the_committed_runs_are_those_that_are_described() -> None:
@@ -160,3 +160,27 @@ def test_the_printed_reading_has_the_thresholds_and_goals_of_the_text(
         assert (printed.K, plain.K) == (24, 23)
     for walked in (printed, plain):  # κ is converted in the records of either
         assert walked.kappas == tuple(k / walked.K for k in range(walked.K + 1))
+
+
+def test_methods_are_compared_from_four_seeds_of_each_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hand-made seeds: of 16 pairs ROLLIN is ahead in 11, behind in 4, and one is a tie."""
+    known = {
+        ("hopper", "baseline"): [1.0, 2.0, 3.0, 6.0],
+        ("hopper", "rollin"): [2.5, 3.0, 4.0, 7.0],
+        ("ant", "baseline"): [1.0, 2.0, 3.0, 6.0],
+        ("ant", "rollin"): [1.0, 2.0],
+    }
+    monkeypatch.setattr(
+        robots_page, "values_at", lambda step, task, method, quantity: known[task, method]
+    )
+    hopper, ant = robots_page.compared().rows
+    assert list(hopper[:3]) == ["hopper", "4 of 8", "4 of 8"]
+    assert hopper[3].startswith("0.72 [")  # 11.5 of 16
+    assert hopper[-1] == "–"
+    assert list(ant) == ["ant", "4 of 8", "2 of 8", "–", "–", "–", "2 runs are missing"]
+
+
+def test_values_are_those_of_the_seeds_that_have_come_so_far() -> None:
+    found = robots_page.values_at(robots.UNTIL, "ant", "rollin", "x_velocity")
+    assert len(found) == robots_page.seeds_at(robots.UNTIL, "ant", "rollin") >= 1
+    assert found[0] == pytest.approx(4.06, abs=0.005)

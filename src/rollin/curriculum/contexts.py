@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, Window, as_r
 from rollin.errors import RollinError
 
 MOST = 100_000  # contexts of a curriculum
+FINEST = 1 / 96  # step between contexts where a teacher chooses among them
 
 Path = Callable[[float], ArrayLike]
 """From a position in [0, 1] to the context there, ω(position)."""
@@ -41,7 +42,8 @@ class Curriculum:
     """Contexts ω_0 … ω_K as real vectors, and when to go from one to the next.
 
     contexts: (K + 1, C); positions: (K + 1,) of them on their path, rising to 1; episodes: length
-    of the window that the rule looks at; path: ω(position), if the contexts lie on one, with the
+    of the window that the rule looks at; rule: None where a teacher knows by itself when to go on;
+    path: ω(position), if the contexts lie on one, with the
     step delta from start; kappa, threshold_at: two readings of the paper's κ, see above.
 
     >>> import rollin
@@ -60,7 +62,7 @@ class Curriculum:
 
     contexts: NDArray[np.float64]
     positions: tuple[float, ...]
-    rule: EpisodeRule
+    rule: EpisodeRule | None
     episodes: int = 10
     path: Path | None = None
     delta: float | None = None
@@ -86,6 +88,8 @@ class Curriculum:
             )
         if not np.isfinite(self.contexts).all():
             raise RollinError("The contexts of a curriculum must be finite numbers.")
+        if self.rule is None:
+            return
         if not hasattr(self.rule, "threshold_at"):
             raise RollinError(
                 f"The rule must be a ReturnThreshold or a SuccessRate, got {self.rule!r}: "
@@ -99,7 +103,9 @@ class Curriculum:
                 )
 
     @classmethod
-    def listed(cls, contexts: ArrayLike, rule: Rule, *, episodes: int = 10) -> "Curriculum":
+    def listed(
+        cls, contexts: ArrayLike, rule: Rule | None = None, *, episodes: int = 10
+    ) -> "Curriculum":
         """These contexts one by one; a number as rule is the return threshold R."""
         array = _vectors(contexts, "Contexts")
         steps = max(len(array) - 1, 1)
@@ -110,8 +116,8 @@ class Curriculum:
     def along(
         cls,
         path: ArrayLike | Path,
-        delta: float,
-        rule: Rule,
+        delta: float = FINEST,
+        rule: Rule | None = None,
         *,
         start: Start = 0.0,
         episodes: int = 10,
@@ -142,10 +148,26 @@ class Curriculum:
         else:
             positions.append(1.0)
         contexts = _vectors([np.ravel(function(position)) for position in positions], "Contexts")
+        if (contexts[0] == contexts[-1]).all():
+            _refuse_goal(contexts[0])
         rounded = tuple(round(position, 12) for position in positions)  # 0.3, not 0.1 + 2 · 0.1
         return cls(
             contexts, rounded, as_rule(rule), episodes, function, delta, start, kappa, threshold_at
         )
+
+    @classmethod
+    def between(cls, start: ArrayLike, goal: ArrayLike) -> "Curriculum":
+        """From an easy context straight to the one that is wanted, with nothing set by hand.
+
+        >>> import rollin
+        >>> way = rollin.Curriculum.between(start=[0.0, 0.0], goal=[0.0, 8.0])
+        >>> way.K, way.contexts[12].tolist(), way.rule
+        (96, [0.0, 1.0], None)
+        """
+        corners = [np.ravel(_numbers(start)), np.ravel(_numbers(goal))]
+        if corners[0].shape == corners[1].shape and (corners[0] == corners[1]).all():
+            _refuse_goal(corners[0])
+        return cls.along(corners)
 
     @property
     def K(self) -> int:
@@ -164,8 +186,8 @@ class Curriculum:
         return Progress(self.K, self.K if scratch else 0, kappas=self.kappas)
 
     def threshold(self, k: int) -> float:
-        """What the window's mean must exceed on context k."""
-        return self.rule.threshold_at(self._argument(k))
+        """What the window's mean must exceed on context k; NaN without a rule."""
+        return math.nan if self.rule is None else self.rule.threshold_at(self._argument(k))
 
     def _argument(self, k: int) -> float:
         """What R is a function of, on context k."""
@@ -174,7 +196,7 @@ class Curriculum:
     def mastered(self, k: int, window: Window) -> str | None:
         """Why context k is mastered, in words, or None."""
         threshold = self.threshold(k)
-        if not (window.full and window.mean > threshold):
+        if not (window.full and window.mean > threshold):  # never without a rule
             return None
         what = "success rate" if isinstance(self.rule, SuccessRate) else "mean return"
         return f"{what} {window.mean:.6g} of the last {window.size} episodes > {threshold:g}"
@@ -234,6 +256,20 @@ def polyline(corners: ArrayLike) -> Path:
         return np.minimum(np.maximum(np.round(place, digits), low), high)
 
     return walk
+
+
+def _refuse_goal(both: NDArray[np.float64]) -> NoReturn:
+    raise RollinError(
+        f"The goal of a curriculum must differ from its start, got {both.tolist()} for both: give "
+        "an easier context as the start, or another as the goal."
+    )
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise RollinError(f"A context must be a real vector: {error}.") from error
 
 
 def _vectors(values: Any, what: str) -> NDArray[np.float64]:

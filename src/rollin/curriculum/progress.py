@@ -9,7 +9,7 @@ from rollin.errors import RollinError
 
 @dataclass(frozen=True)
 class Advance:
-    """One switch of context: ω_{k-1} → ω_k after `step` learning steps, and why."""
+    """One switch of context: to ω_k after `step` learning steps, and why."""
 
     step: int
     k: int
@@ -47,7 +47,7 @@ class Progress:
     @property
     def first(self) -> int:
         """The context at the beginning."""
-        return self.advances[0].k - 1 if self.advances else self.k
+        return 0 if self.advances else self.k  # who switches began at ω_0
 
     def k_at(self, step: int) -> int:
         """The context after a step."""
@@ -77,8 +77,14 @@ class Progress:
         """Go on to the next context."""
         if self.finished:
             raise RollinError(f"The curriculum already stands at its last context, {self.K}.")
-        self.k += 1
-        self.advances.append(Advance(step, self.k, reason))
+        self.move(step, self.k + 1, reason)
+
+    def move(self, step: int, k: int, reason: str) -> None:
+        """Go on to any context, or back to one that is easier."""
+        if not 0 <= k <= self.K:
+            raise RollinError(f"The contexts are 0 to {self.K}, got {k}.")
+        self.k = k
+        self.advances.append(Advance(step, k, reason))
 
     def complete(self, step: int, reason: str) -> None:
         """Note that the last context is mastered, the first time."""

@@ -167,7 +167,9 @@ Rule = EpisodeRule | float | Callable[[float], float]
 
 
 def as_rule(rule: Any) -> Any:
-    """A rule, from one, from a threshold R or from a function R(κ)."""
+    """A rule, from one, from a threshold R or from a function R(κ); None stays None."""
+    if rule is None:
+        return None
     if hasattr(rule, "threshold_at") and hasattr(rule, "measure"):
         return rule
     if callable(rule):

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import Window
 from rollin.errors import RollinError
 
 Purpose = Literal["train", "look"]
@@ -24,7 +26,9 @@ class Plan:
     ticket: at least 1, never given twice; context: of the env, None for its own; beta: probability
     to roll in; stop: probability that a roll-in stops after a step, 1 - γ of the agent; guide:
     version of the guide that must be loaded, 0 for none; guide_context: ω_{k-1}, which the guide is
-    shown; standing: repeated until another plan comes; trace: whether outcomes are wanted.
+    shown; standing: repeated until another plan comes; trace: whether outcomes are wanted; length:
+    exact number of steps of a roll-in, instead of `stop`; start: a state to begin in, which the
+    env's reset is given as `options["start"]`, None for one of its own.
 
     >>> import rollin
     >>> plan = rollin.Plan(ticket=1, context=[2.0, 0.0], beta=0.1, guide=1, guide_context=[0, 0])
@@ -41,6 +45,8 @@ class Plan:
     standing: bool = True
     purpose: Purpose = "train"
     trace: bool = False
+    length: int | None = None
+    start: Any = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,8 @@ class EpisodeEnd:
 class Teacher(Protocol):
     """Says what to learn next. State is JSON-able and holds its random streams, too.
 
-    wants: what it needs beyond ends, of "trace" (outcomes) and "look" (episodes without learning).
+    wants: what it needs beyond ends, of "trace" (outcomes), "rollin-trace" (those of episodes with
+    roll-in, too) and "look" (episodes without learning).
 
     >>> import rollin
     >>> class Alternates:  # two contexts in turn, without roll-in
@@ -142,6 +149,52 @@ class Teacher(Protocol):
         ...
 
 
+class Course(Teacher, Protocol):
+    """A teacher of contexts on a curriculum, as our engine asks it.
+
+    progress: where it stands; window: the last episodes.
+    """
+
+    progress: Progress
+    window: Window
+
+    @property
+    def threshold(self) -> float:
+        """What the window's mean must exceed; NaN where nothing can be said."""
+        ...
+
+    @property
+    def here(self) -> Any:
+        """The context at which it stands."""
+        ...
+
+    @property
+    def previous(self) -> int | None:
+        """The last mastered context; None before there is one, or where a plan says whose."""
+        ...
+
+    @property
+    def adapts(self) -> bool:
+        """Whether there is more to keep than progress and window."""
+        ...
+
+    def context_of(self, ticket: int) -> int:
+        """Index of the context that a ticket was given for."""
+        ...
+
+    def shown(self, end: EpisodeEnd) -> bool:
+        """Whether an episode saw anything of its context that untrained behaviour would not."""
+        ...
+
+    def still_mastered(self) -> str | None:
+        """Why the current context is mastered as things stand, or None."""
+        ...
+
+    def go_on(self, steps: int) -> None:
+        """Go on after these steps where progress and window stand, with no ticket given yet."""
+        ...
+
+
 def check_teacher(teacher: Any) -> Any:
     """Refuse what is no teacher."""
     if isinstance(teacher, Teacher):
@@ -150,6 +203,15 @@ def check_teacher(teacher: Any) -> Any:
         f"A teacher must have sample, update, get_state, set_state and wants, got "
         f"{type(teacher).__name__}: rollin.Walk(curriculum) makes one of a curriculum."
     )
+
+
+def check_ticket(ticket: int, following: int) -> None:
+    """Refuse the end of an episode that a teacher did not plan; following: its next ticket."""
+    if not 1 <= ticket < following:
+        raise RollinError(
+            f"This teacher has given the tickets 1 to {following - 1}, and an episode of "
+            f"{ticket} has ended: each teacher must be told of its own plans alone."
+        )
 
 
 # A school hands out a teacher's plans in the process where both live; until it is gone, other

@@ -98,6 +98,28 @@ def evaluate_context(
     return replace(found, measured={name: float(mean) for name, mean in means})
 
 
+def ends_well(
+    env: ContextEnv,
+    act: Act,
+    context: NDArray[Any],
+    pause: Callable[[], None] = lambda: None,
+    episodes: int = 5,
+) -> float:
+    """Share of episodes under a context whose last step is a success.
+
+    Running through a goal does not count. pause: called at each step, and may end it by raising.
+    """
+    last: dict[int, Float] = {}
+
+    def see(episode: int, outcome: Float) -> None:
+        pause()
+        last[episode] = outcome
+
+    evaluate_context(env, act, context, episodes, on_outcome=see)
+    told = np.asarray(context, np.float32)
+    return float(np.mean([env.is_success(outcome, told) for outcome in last.values()]))
+
+
 def evaluate_policy(
     policy: Policy,
     env: ContextEnv,

@@ -21,9 +21,10 @@ class RollinOptions:
     fresh: an ablation, in which the re-initialised exploration agent takes over after one step."""
     beta: float = 0.1
     """Share β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
-    updates: Literal["detailed", "short"] = "detailed"
+    updates: Literal["detailed", "short", "steady"] = "detailed"
     """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
-    every step, as in the short pseudocode."""
+    every step, as in the short pseudocode; steady (ours): π_main at every step, π_exp at its
+    own."""
     relabel: bool = False
     """Relabel goals: a third of each batch keeps its goal, a third gets a future one, a third the
     next state."""
@@ -52,12 +53,23 @@ class RollinOptions:
     guide: Literal["current", "frozen"] = field(default="current", metadata={"since": "0.2.0"})
     """Who rolls in under ω_{k-1}: current, π_main as it is now; frozen, an ablation: π_main as it
     was at the last switch."""
+    need: bool = field(default=False, metadata={"since": "0.2.0"})
+    """β by need (ours): roll in with β times the share of π_main's last ten episodes without
+    roll-in that saw no reward under ω_k."""
+    redraw: int = field(default=0, metadata={"since": "0.2.0"})
+    """Draw π_exp anew for each roll-in (ours), unless one of its last so many episodes saw a reward
+    under ω_k; 0: at a switch alone, as in the paper."""
+    better: float = field(default=0.0, metadata={"since": "0.2.0"})
+    """Share of every batch that is drawn from the better episodes under ω_k (ours): those above
+    their mean return."""
+    stop: float | None = field(default=None, metadata={"since": "0.2.0"})
+    """Probability that a roll-in stops after a step; 1 - γ if not given, as in the paper."""
 
     def __post_init__(self) -> None:
         check_beta(self.beta)
         for name, known in (
             ("method", get_args(Method)),
-            ("updates", ("detailed", "short")),
+            ("updates", ("detailed", "short", "steady")),
             ("sampling", ("uniform", "geometric")),
             ("counted", ("all", "main")),
             ("explorer", ("fresh", "main")),
@@ -70,6 +82,11 @@ class RollinOptions:
                 f"go_explore must be 0 or more, and at most {LARGEST:g}, got {self.go_explore}."
             )
         at_least(1, "exp_fill", self.exp_fill, MOST_STEPS)
+        at_least(0, "redraw", self.redraw, MOST_STEPS)
+        if not 0 <= self.better < 1:
+            raise RollinError(f"better must lie in [0, 1), got {self.better}.")
+        if self.stop is not None and not 0 < self.stop <= 1:
+            raise RollinError(f"stop must lie in (0, 1], got {self.stop}.")
         if self.method == "fresh" and self.explorer == "main":
             raise RollinError(
                 "method fresh is the fresh explorer without a roll-in, and explorer main leaves no "
@@ -85,4 +102,6 @@ class RollinOptions:
 
     def stop_probability(self, gamma: float) -> float:
         """Probability that the roll-in stops after a step."""
-        return 1.0 if self.method == "fresh" else 1 - gamma
+        if self.method == "fresh":
+            return 1.0
+        return 1 - gamma if self.stop is None else self.stop

@@ -13,9 +13,12 @@ import numpy as np
 
 from rollin.checks import check_beta, one_of
 from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.mastery import Gap
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import Window
-from rollin.deep.practical import Actor, Episode, RollinStep
+from rollin.curriculum.teacher import Plan
+from rollin.curriculum.walk import Walk
+from rollin.deep.practical import Actor, Episode, RollinStep, episode_end
 from rollin.envs.context_env import ContextStep
 from rollin.envs.context_handle import ContextHandle
 from rollin.envs.contextual import Array, check_context
@@ -140,8 +143,7 @@ class AgentState:
     curriculum: Curriculum
     options: AgentOptions
     agent: Any
-    progress: Progress
-    window: Window
+    teacher: Walk
     streams: Streams
     guide: Any = None
     step: int = 0
@@ -160,9 +162,24 @@ class AgentState:
         """The beginning of a run."""
         for context in curriculum.contexts:
             check_context(context, env.context_space)
-        progress = curriculum.progress(scratch=options.method == "scratch")
-        window = Window(curriculum.episodes)
-        return cls(env, curriculum, options, check_agent(agent), progress, window, Streams(seed))
+        teacher = Walk(
+            curriculum,
+            options.rolls_in,
+            counted=options.counted,
+            scratch=options.method == "scratch",
+            when=Gap(window=curriculum.episodes) if curriculum.rule is None else None,
+        )
+        return cls(env, curriculum, options, check_agent(agent), teacher, Streams(seed))
+
+    @property
+    def progress(self) -> Progress:
+        """Where the run stands on its curriculum."""
+        return self.teacher.progress
+
+    @property
+    def window(self) -> Window:
+        """The last episodes under ω_k."""
+        return self.teacher.window
 
     @property
     def resumable(self) -> bool:
@@ -175,8 +192,7 @@ class AgentState:
             "agent": _kept(self.agent.get_state()),
             "guide": None if self.guide is None else _kept(self.guide.get_state()),
             "main": {"count": self.observed},
-            "progress": self.progress.get_state(),
-            "window": self.window.get_state(),
+            **{name: getattr(self, name).get_state() for name in self._walked},
             "streams": self.streams.get_state(),
             "step": self.step,
             "episode": self.episode,
@@ -188,10 +204,16 @@ class AgentState:
             self.guide = frozen(self.agent)
             self.guide.set_state(given_back(state["guide"]))
         self.agent.set_state(given_back(state["agent"]))
-        for name in ("progress", "window", "streams"):
+        for name in (*self._walked, "streams"):
             getattr(self, name).set_state(state[name])
         self.observed = int(state["main"]["count"])
         self.step, self.episode = int(state["step"]), int(state["episode"])
+        self.teacher.go_on(self.step)
+
+    @property
+    def _walked(self) -> tuple[str, ...]:
+        """Parts that say where the curriculum stands."""
+        return ("progress", "window", *(("teacher",) if self.teacher.adapts else ()))
 
 
 def _kept(state: Any) -> Any:
@@ -216,17 +238,17 @@ def given_back(state: Any) -> Any:
 def train_agent(state: AgentState) -> Iterator[RollinStep]:
     """The curriculum with roll-in, for ever, one event a step."""
     env, options, agent = state.env, state.options, state.agent
-    progress, streams = state.progress, state.streams
+    teacher, streams = state.teacher, state.streams
     kind = env.context_space.dtype
     contexts = state.curriculum.contexts.astype(cast(Any, kind))
     while True:
-        k = progress.k
-        omega, previous = contexts[k], contexts[max(k - 1, 0)]
+        plan, k, before = teacher.sample(), teacher.k, teacher.previous
+        omega, previous = contexts[k], contexts[k if before is None else before]
         episode = Episode(state.episode + 1, k, measured=(0.0,) * len(env.measures))
         seed = int(streams["env"].integers(2**31))
         s, _ = env.raw_reset(seed=seed, options={"context": omega.copy()})
-        rolls = options.rolls_in > 0 and state.guide is not None
-        episode.rollin = rolls and streams["rollin"].random() < options.rolls_in
+        rolls = plan.beta > 0 and state.guide is not None
+        episode.rollin = rolls and streams["rollin"].random() < plan.beta
         rolling, first, over = episode.rollin, True, False
         while not over:
             actor: Actor = "rollin" if rolling else "main"
@@ -251,27 +273,20 @@ def train_agent(state: AgentState) -> Iterator[RollinStep]:
             if rolling:  # stops after a step: at least one is the guide's
                 rolling = streams["rollin"].random() >= 1 - options.gamma
             s, state.step = after, state.step + 1
-            mastered = _finish(state, episode) if over else None
+            mastered = _finish(state, plan, episode, seen) if over else None
             done = episode if over else None
             yield RollinStep(state.step, k, actor, reward, None, None, done, mastered)
 
 
-def _finish(state: AgentState, episode: Episode) -> str | None:
-    """Go on to the next context if the window says so; the agent of now is then the guide."""
-    progress, window = state.progress, state.window
+def _finish(state: AgentState, plan: Plan, episode: Episode, last: ContextStep) -> str | None:
+    """Tell the teacher; when it moves on, the agent of now is the guide."""
+    teacher, stood = state.teacher, state.progress.k
     if not np.isfinite(episode.total):
         raise RollinError(
             f"Episode {episode.number}, step {state.step}: the sum of rewards is {episode.total}."
         )
     state.episode += 1
-    if not episode.rollin or state.options.counted == "all":
-        window.add(state.curriculum.rule.measure(episode.total, episode.success))
-    mastered = state.curriculum.mastered(progress.k, window)
-    if mastered and progress.finished:
-        progress.complete(state.step, mastered)
-    elif mastered:
-        progress.advance(state.step, mastered)
-        window.restart()
-        if state.options.rolls_in:
-            state.guide = frozen(state.agent)
-    return mastered
+    reason = teacher.update(episode_end(plan, episode, last))
+    if state.progress.k != stood and state.options.rolls_in:
+        state.guide = frozen(state.agent)
+    return reason or teacher.still_mastered()

@@ -47,8 +47,10 @@ def train_sac(
     check_warmup(warmup, len(learner.batch))
     ahead = Ahead(learner, replay, streams, p)
     while True:
-        with _at(step + 1):
+        try:
             observation = env.reset(seed=int(streams["env"].integers(2**31)))
+        except RollinError as error:
+            raise _at(step + 1, error) from error
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")
         episode_end = False
         while not episode_end:
@@ -56,10 +58,12 @@ def train_sac(
             if step <= warmup:
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
-                action = learner.act(observation)
                 ahead.begin()
-            with _at(step):
+                action = learner.act(observation)
+            try:
                 seen = env.step(action)
+            except RollinError as error:
+                raise _at(step, error) from error
             replay.append(
                 observation,
                 action,
@@ -74,17 +78,6 @@ def train_sac(
             yield SACStep(step, seen.reward, episode_end, info)
 
 
-class _at:  # noqa: N801  (used as a statement)
-    """Inside, an error of the environment is told with the step."""
-
-    __slots__ = ("step",)
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, RollinError):
-            raise RollinError(f"Step {self.step}: {error}") from error
+def _at(step: int, error: RollinError) -> RollinError:
+    """An error of the environment, told with the step."""
+    return RollinError(f"Step {step}: {error}")

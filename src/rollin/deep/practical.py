@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from rollin.arrays import Float
 from rollin.curriculum.teacher import EpisodeEnd, Plan
 from rollin.deep.go_explore import GoExplore
 from rollin.deep.state import DeepState
@@ -55,7 +56,8 @@ class Episode:
 class RollinStep:
     """One environment step: who acted under which context, what was updated, what ended.
 
-    mastered: why the context is mastered, at the end of the episode that showed it.
+    mastered: why the context is mastered, at the end of the episode that showed it; or why the
+    teacher went back to an easier one.
     """
 
     step: int
@@ -85,24 +87,30 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
     (200, 0, 'main', 200)
     >>> state.close()
     """
-    env, curriculum, options = state.env, state.curriculum, state.options
+    env, options = state.env, state.options
     main, exp, guide, D, D_exp = state.main, state.exp, state.guide, state.D, state.D_exp
     teacher, streams = state.teacher, state.streams
     stop = options.stop_probability(main.config.gamma)
-    contexts = curriculum.contexts.astype(np.float32)
+    contexts = state.curriculum.contexts.astype(np.float32)
     learn, short = Updates(state), options.updates == "short"
+    steady = options.updates == "steady"
     one_learner, hidden = options.explorer == "main", options.prefix == "hidden"
     go_explore = GoExplore(options.go_explore, env, streams)
     while True:  # 3: for each environment step, one episode after the other
-        k, plan = teacher.k, teacher.sample()
-        omega, previous = contexts[k], contexts[max(k - 1, 0)]
+        plan = teacher.sample()
+        k, before = teacher.context_of(plan.ticket), teacher.previous
+        omega = np.asarray(plan.context, np.float32)
+        previous = omega if plan.guide_context is None else plan.guide_context.astype(np.float32)
         episode = Episode(state.episode + 1, k, measured=(0.0,) * len(env.measures))
         with _naming(episode, state.step + 1):
             seed = int(streams["env"].integers(2**31))
-            s, outcome = env.reset(plan.context, seed)  # 9
+            s, outcome = env.reset(plan.context, seed, plan.start)  # 9
         episode.rollin = plan.beta > 0 and streams["rollin"].random() < plan.beta  # 10 – 14
-        go_explore.begin(previous if k > 0 and options.method != "scratch" else None)
-        stopped = over = False
+        if episode.rollin:
+            state.redraw.begin()
+        first_row = D.total
+        go_explore.begin(None if before is None else contexts[before])
+        stopped, over = plan.length == 0, False
         while not over:
             step = state.step + 1
             if not episode.rollin or (stopped and one_learner):
@@ -111,18 +119,22 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
                 actor, agent, context = "exp", exp, omega  # 18
             else:
                 actor, agent, context = "rollin", guide, previous  # 20
-                stopped = streams["rollin"].random() < stop  # 21
+                stopped = (  # 21
+                    streams["rollin"].random() < stop
+                    if plan.length is None
+                    else episode.rollin_steps + 1 >= plan.length
+                )
             recorded = not (hidden and actor == "rollin")
             learning = recorded and step > options.warmup
+            main_learns = learning and (short or steady or actor == "main")  # 28
             with _naming(episode, step):
+                if main_learns:
+                    learn.begin()
                 if step <= options.warmup:
                     a = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
                 else:
                     a = agent.act(np.concatenate((s, context)))
                 a = go_explore(a, outcome)
-                main_learns = learning and (short or actor == "main")  # 28
-                if main_learns:
-                    learn.begin()
                 seen = env.step(a)  # 26
                 told = {"terminated": seen.terminated, "truncated": seen.truncated}
                 told["recorded"] = recorded
@@ -137,28 +149,50 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
                 episode.success = episode.success or env.is_success(outcome, omega)
             s, state.step = after, step  # 35
             over = seen.terminated or seen.truncated
-            mastered = finish_episode(state, plan, episode, seen) if over else None  # 4 – 8
+            mastered = (
+                finish_episode(state, plan, episode, seen, D.total - first_row) if over else None
+            )  # 4 – 8
             done = episode if over else None
             yield RollinStep(step, k, actor, seen.reward, info, exp_info, done, mastered)
 
 
-def finish_episode(state: DeepState, plan: Plan, episode: Episode, last: ContextStep) -> str | None:
+def episode_end(
+    plan: Plan, episode: Episode, last: ContextStep, trace: Float | None = None
+) -> EpisodeEnd:
+    """What a teacher is told; a roll-in's steps count as the episode's own."""
+    return EpisodeEnd(
+        plan.ticket, 1, 0, plan.context, plan.purpose, episode.rollin, 0, 0, 0.0, episode.total,
+        episode.length, episode.success, last.terminated, last.truncated, trace=trace,
+    )  # fmt: skip
+
+
+def finish_episode(
+    state: DeepState, plan: Plan, episode: Episode, last: ContextStep, rows: int
+) -> str | None:
     """Lines 5 to 8 of the next step: tell the teacher; returns why a context is mastered, or None.
 
-    The roll-in's steps count as the episode's own, because they are the agents' here.
+    The roll-in's steps count as the episode's own, because they are the agents' here. rows: of the
+    episode in D, the newest ones.
     """
-    teacher, k = state.teacher, episode.k
+    teacher, D = state.teacher, state.D
     state.episode += 1
-    end = EpisodeEnd(
-        plan.ticket, 1, 0, plan.context, plan.purpose, episode.rollin, 0, 0, 0.0, episode.total,
-        episode.length, episode.success, last.terminated, last.truncated,
-    )  # fmt: skip
+    recorded = state.options.prefix == "replay"  # all of an episode's steps are rows of D
+    wanted = plan.trace and (not episode.rollin or (recorded and "rollin-trace" in teacher.wants))
+    trace = D.outcomes(np.arange(D.total - rows, D.total)) if wanted else None
+    end = episode_end(plan, episode, last, trace)
+    if episode.rollin:
+        state.redraw.ended(teacher.shown(end))
+    if state.options.better:
+        state.better.take(rows, episode.total)
+    switches = len(state.progress.advances)
     reason = teacher.update(end)
-    if teacher.k > k:  # 6: k ← k + 1, D_exp ← ∅
+    if len(state.progress.advances) != switches:  # 6: k ← k + 1, D_exp ← ∅
         state.D_exp.clear()
         state.exp.reset()  # 7
+        state.redraw.restart()
+        state.better.clear()
         state.freeze_guide()
-    return reason or state.curriculum.mastered(k, state.window)  # the last one every time
+    return reason or teacher.still_mastered()  # the last one every time
 
 
 class Updates:
@@ -168,9 +202,8 @@ class Updates:
         self._state, options = state, state.options
         self._p = options.p if options.sampling == "geometric" else None
         # whom to relabel to depends on how the episode goes on: nothing is drawn ahead
-        self._ahead = (
-            None if options.relabel else Ahead(state.main, state.D, state.main.streams, self._p)
-        )
+        plain = not (options.relabel or options.better)
+        self._ahead = Ahead(state.main, state.D, state.main.streams, self._p) if plain else None
 
     def begin(self) -> None:
         """Begin the update of π_main that the next row of D will be followed by."""
@@ -193,6 +226,10 @@ class Updates:
     def _update(self, agent: SACLearner, source: Replay | Selection) -> UpdateInfo:
         state, batch = self._state, agent.batch
         picked = source.draw(len(batch), agent.streams["replay"], self._p)
+        if share := round(state.options.better * len(batch)) if len(state.better) else 0:
+            # spread over the batch, whose thirds are relabelled by their place
+            places = np.arange(share) * len(batch) // share
+            picked[places] = state.better.draw(share, agent.streams["better"])
         state.D.gather(picked, batch)
         if state.options.relabel:
             stream, env = agent.streams["relabel"], state.env

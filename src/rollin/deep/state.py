@@ -10,8 +10,11 @@ from rollin.checks import check_warmup
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import Window
+from rollin.curriculum.teacher import Course
 from rollin.curriculum.walk import Walk
+from rollin.deep.better import Better
 from rollin.deep.options import RollinOptions
+from rollin.deep.redraw import Redraw
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.contextual import check_context
 from rollin.errors import RollinError
@@ -29,7 +32,8 @@ class DeepState:
 
     main, exp: the agents π_main and π_exp; guide: who rolls in, π_main itself unless it is frozen;
     D: all transitions that are recorded; D_exp: those that π_exp collected since the last switch;
-    teacher: who says what is learned next; step, episode: how many so far.
+    teacher: who says what is learned next; redraw, better: options of ours (`rollin.deep.options`);
+    step, episode: how many so far.
     """
 
     env: ContextEnv
@@ -40,8 +44,10 @@ class DeepState:
     guide: SACLearner
     D: Replay
     D_exp: Selection
-    teacher: Walk
+    teacher: Course
     streams: Streams
+    redraw: Redraw
+    better: Better
     step: int = 0
     episode: int = 0
 
@@ -57,10 +63,12 @@ class DeepState:
         capacity: int,
         learner: LearnerName = "cpu",
         replay_path: Path | None = None,
+        teacher: Course | None = None,
     ) -> "DeepState":
         """The beginning of a run: two fresh agents, empty buffers, the first context.
 
-        capacity: transitions that D holds; replay_path: a file that keeps them all.
+        capacity: transitions that D holds; replay_path: a file that keeps them all; teacher: the
+        curriculum's own rule and list if not given.
         """
         for context in curriculum.contexts:
             check_context(context, env.context_space)
@@ -79,13 +87,17 @@ class DeepState:
             env.observation_size, env.action_size, env.context_size, env.outcome_size
         )
         D = Replay(layout, capacity, replay_path)
-        teacher = Walk(
+        teacher = teacher or Walk(
             curriculum,
             options.rolls_in,
             counted=options.counted,
             scratch=options.method == "scratch",
+            need=options.need,
         )
-        return cls(env, curriculum, options, main, exp, guide, D, Selection(D), teacher, streams)
+        D_exp = Selection(D)
+        redraw, better = Redraw(options.redraw, exp, D_exp), Better(D)
+        parts = (main, exp, guide, D, D_exp, teacher, streams, redraw, better)
+        return cls(env, curriculum, options, *parts)
 
     @property
     def progress(self) -> Progress:
@@ -106,7 +118,9 @@ class DeepState:
     @property
     def _parts(self) -> dict[str, Any]:
         """What has a state of its own, in the order in which it is put back."""
-        names = ("D", "D_exp", "progress", "window", "streams")
+        names = ["D", "D_exp", "progress", "window", "streams"]
+        names += ["teacher"] if self.teacher.adapts else []
+        names += [name for name in ("redraw", "better") if getattr(self.options, name)]
         return {**self.agents, **{name: getattr(self, name) for name in names}}
 
     def freeze_guide(self) -> None:

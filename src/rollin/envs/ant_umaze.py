@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from rollin.curriculum.contexts import Curriculum
 from rollin.envs.contextual import context_of
+from rollin.envs.maze import RADIUS, goal_reward, reward_at
 from rollin.envs.motion import Simulation
 from rollin.envs.robot import RobotEnv, picture_size
-from rollin.envs.umaze import HIGH, LOW, PATH, RADIUS, draw_maze, goal_reward, reward_at
+from rollin.envs.umaze import HIGH, LOW, PATH, UMAZE
 
 CELL = 4.0  # metres
 WALL_HEIGHT = 2.0
@@ -192,4 +193,4 @@ class AntUmaze(RobotEnv):
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
         """The maze from above, with the path, the goal and where episodes went."""
-        draw_maze(axes, context, outcomes)
+        UMAZE.draw(axes, context, outcomes)

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from rollin.arrays import Float
 from rollin.checks import did_you_mean
+from rollin.envs.mujoco_extra import mujoco_for
 from rollin.errors import RollinError, told
 from rollin.imports import check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
+_FLOAT32, _REALS = np.dtype(np.float32), (float, np.float64)
 LONGEST = 100_000  # steps of an episode after which it is taken to have no end
 
 
@@ -160,7 +162,7 @@ class BoxEnv(GuardedEnv):
 def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
     """A float32 copy of what an env gave, of the size that it promised."""
     if is_vector(value, size):  # as nearly always
-        return value.astype(np.float32)
+        return value.astype(_FLOAT32)
     try:
         array: NDArray[Any] = np.asarray(value)
     except ValueError as error:  # ragged
@@ -182,6 +184,8 @@ def is_vector(value: Any, size: int) -> TypeGuard[NDArray[Any]]:
 
 def as_reward(value: Any, env: Env) -> float:
     """A reward as a number; a text is none, though Python would read it as one."""
+    if type(value) in _REALS:  # as mostly
+        return float(value)
     if isinstance(value, str | bytes):
         raise RollinError(f"{name_of(env)} gave a reward that is not a number: {value!r}.")
     try:
@@ -195,7 +199,7 @@ def make_env(name: str) -> BoxEnv:
     if ":" in name:
         check_code(name)
     try:
-        with from_here():
+        with from_here(), mujoco_for(name):
             return BoxEnv(gymnasium.make(name))
     except RollinError:
         raise
@@ -209,7 +213,14 @@ def make_env(name: str) -> BoxEnv:
 
 def name_of(env: Env) -> str:
     """What to call an env in errors."""
-    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    return env.spec.id if env.spec is not None else type(innermost(env)).__name__
+
+
+def innermost(env: Env) -> Env:
+    """The env in all wrappers, also in one that calls itself unwrapped."""
+    while isinstance(env, gymnasium.Wrapper):
+        env = env.env
+    return env.unwrapped
 
 
 def form_of(found: Any) -> str:

@@ -16,7 +16,7 @@ from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import ContextHandle
 from rollin.envs.contextual import Array, ContextualEnv, check_context
 from rollin.envs.wrappers import Contextual, layer_with
-from rollin.errors import RollinError
+from rollin.errors import RollinError, in_python
 
 TOLERANCE = 1e-5  # between a step's reward and the function's, relative and absolute
 FIRST_SEED = 77_000  # of the checker's episodes
@@ -34,6 +34,7 @@ class Seen:
     success: bool | None
 
 
+@in_python()
 def check_env(
     env: Env | ContextHandle,
     curriculum: Curriculum | None = None,
@@ -62,6 +63,18 @@ def check_env(
     outcomes, got shape (3,): reduce over the last axis (axis=-1).
     >>> rollin.check_env(env, relabel=False)  # without relabelling it does
     """
+    examine(env, curriculum, steps=steps, deterministic=deterministic, relabel=relabel)
+
+
+def examine(
+    env: Env | ContextHandle,
+    curriculum: Curriculum | None = None,
+    *,
+    steps: int = 50,
+    deterministic: bool = True,
+    relabel: bool | None = None,
+) -> None:
+    """`check_env` for runs, whose errors name options as the command line does."""
     handle = env if isinstance(env, ContextHandle) else _handle(env)
     if curriculum is not None and not isinstance(curriculum, Curriculum):
         raise RollinError(f"curriculum must be a rollin.Curriculum, got {type(curriculum)}.")

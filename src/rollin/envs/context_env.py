@@ -47,13 +47,17 @@ class ContextEnv(ContextHandle):
         self._context: Float = np.zeros(0, np.float32)
         self._told: tuple[Float, bool] | None = None
 
-    def reset(self, context: Array, seed: int | None = None) -> tuple[Float, Float]:
+    def reset(
+        self, context: Array, seed: int | None = None, start: Any = None
+    ) -> tuple[Float, Float]:
         """Begin an episode under a context; returns the first observation and outcome.
 
         The context goes to the env in the precision of its space: rounded, it might lie outside.
+        start: a state to begin in, for envs that take one.
         """
         asked = np.array(context, self.context_space.dtype)
-        observed, info = self.raw_reset(seed=seed, options={"context": asked})
+        options = {"context": asked} if start is None else {"context": asked, "start": start}
+        observed, info = self.raw_reset(seed=seed, options=options)
         self._context, self._told = asked.astype(np.float32), None
         return self._vector(observed), self._outcome_vector(info)
 

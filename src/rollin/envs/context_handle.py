@@ -38,6 +38,7 @@ class ContextHandle(GuardedEnv):
         self.context_size = int(self.context_space.shape[0])
         relabels = _of_contextual(env, "can_relabel")
         self.can_relabel = True if relabels is None else bool(relabels)
+        self.takes_start = bool(_of_contextual(env, "takes_start"))
         self._methods: dict[str, Callable[..., Any]] = {}
         self._names: dict[str, str] = {}
         for what, names in METHODS.items():
@@ -238,13 +239,18 @@ class ContextHandle(GuardedEnv):
 
 def _not_this(given: Any) -> str:
     """What a user gave in the place of an env, and what to do."""
-    if hasattr(given, "num_envs"):
-        return (
-            f"got the vector env {type(given).__name__}: give one env, or a function that makes "
-            "it; for vector envs there is rollin.RollIn around the agents of Stable-Baselines3 "
-            "(docs/agents.md)"
-        )
-    return f"made and not as a class, got {form_of(given)}"
+    return vector_env(given) or f"made and not as a class, got {form_of(given)}"
+
+
+def vector_env(given: Any) -> str:
+    """What to do with a vector env in the place of an env; empty if it is none."""
+    if not hasattr(given, "num_envs"):
+        return ""
+    return (
+        f"got the vector env {type(given).__name__}: give one env, or a function that makes "
+        "it; for vector envs there is rollin.RollIn around the agents of Stable-Baselines3, and "
+        "rollin.attach (docs/agents.md)"
+    )
 
 
 def _of_contextual(env: Env, name: str) -> Any:

@@ -67,6 +67,9 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     can_relabel: bool = True
     """Whether the reward under any context follows from the outcome, by `context_reward`. False
     where the context changes the dynamics or the start, or rewards are the env's own."""
+    takes_start: bool = False
+    """Whether `reset(options={"start": …})` begins at a place that a teacher names, such as the
+    goal of an easier context."""
     curriculum: Curriculum | None = None
     """The curriculum to learn by when none is given."""
     printed: Curriculum | None = None

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
@@ -37,7 +36,8 @@ class GoalContext(ContextWrapper):
     there pays. Rewards of -1 and 0 work, rewards that only grow towards the goal need
     `is_success`. Without a `compute_reward` the env's own reward is kept, and it cannot be
     relabelled. measures: numbers of `info` to keep the mean of. reset_options: options that the
-    env's own reset always gets, such as where to start.
+    env's own reset always gets, such as where to start. `unwrapped` is this wrapper, for other
+    libraries must not take it for a goal env; `env.env.unwrapped` is the goal env.
 
     >>> import gymnasium
     >>> import numpy as np
@@ -81,14 +81,6 @@ class GoalContext(ContextWrapper):
         curriculum: Curriculum | None = None,
         reset_options: dict[str, Any] | None = None,
     ) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(
-            self,
-            is_success=is_success,
-            set_goal=set_goal,
-            measures=measures,
-            curriculum=curriculum,
-            reset_options=reset_options,
-        )
         parts = env.observation_space
         wanted = {"observation", "achieved_goal", "desired_goal"}
         if not isinstance(parts, spaces.Dict) or not wanted <= parts.spaces.keys():
@@ -97,13 +89,37 @@ class GoalContext(ContextWrapper):
                 f"observation, achieved_goal and desired_goal, got {parts}."
             )
         goals = _box(parts["desired_goal"])
-        super().__init__(env, parts["observation"], goals, curriculum, is_success, measures)
+        own = {"set_goal": set_goal, "reset_options": reset_options}
+        super().__init__(env, parts["observation"], goals, curriculum, is_success, measures, own)
         self._compute_reward = _wrapped(env, "compute_reward")
         self.can_relabel = self._compute_reward is not None
         self._own_success = _success_method(env)
         self._reset_options = reset_options or {}
         self._way: Way | None = None if set_goal is None else way_of(env, set_goal)
         self._found = set_goal is not None  # a way that was named is not exchanged for another
+
+    # -------------------------------------------------------------- seen from outside
+
+    # Libraries tell a goal env by the innermost env, and then ask for its three entries: to them
+    # this one is the innermost. What it wraps is `env.env`.
+
+    @property
+    def unwrapped(self) -> Env:
+        """Itself: what it shows is no goal env any more."""
+        return self
+
+    @property
+    def _np_random(self) -> Any:
+        return self.env.unwrapped._np_random
+
+    @property
+    def spec(self) -> Any:
+        """The spec of the env inside, with this wrapper in it."""
+        return super().spec
+
+    @spec.setter
+    def spec(self, value: Any) -> None:  # gymnasium.make sets that of the innermost env
+        self.env.unwrapped.spec = value
 
     # -------------------------------------------------------------- the goal
 

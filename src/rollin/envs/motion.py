@@ -10,14 +10,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from gymnasium.envs.mujoco import MujocoEnv
+
 Array = NDArray[Any]
-mujoco: Any = import_module("mujoco")  # its compiled part has no type stubs
 
 FASTEST = np.array(10.0)  # to which the walker's and the hopper's observed velocities are clipped
 SLOWEST = -FASTEST  # arrays both: a step compares them with velocities faster than plain numbers
@@ -28,7 +29,9 @@ FREE = 6  # velocities of a free joint, which has no motor
 class Simulation:
     """A robot's motors and its simulator; forces: whether those of contacts are worked out, too."""
 
-    def __init__(self, robot: MujocoEnv, *, forces: bool) -> None:
+    def __init__(self, robot: "MujocoEnv", *, forces: bool) -> None:
+        # an extra, imported where a robot is made; its compiled part has no type stubs
+        self._mujoco: Any = import_module("mujoco")
         self._robot, self._model, self._data = robot, robot.model, robot.data
         self._ctrl: Array = robot.data.ctrl
         self._frames, self._forces = robot.frame_skip, forces
@@ -38,9 +41,9 @@ class Simulation:
         if np.shape(action) != self._ctrl.shape:  # one number alone would go to all motors
             raise ValueError(f"an action has shape {self._ctrl.shape}, got {np.shape(action)}")
         self._ctrl[:] = action
-        mujoco.mj_step(self._model, self._data, nstep=self._frames)
+        self._mujoco.mj_step(self._model, self._data, nstep=self._frames)
         if self._forces:
-            mujoco.mj_rnePostConstraint(self._model, self._data)
+            self._mujoco.mj_rnePostConstraint(self._model, self._data)
 
     def show(self) -> None:
         """Draw the window, if there is one."""
@@ -51,7 +54,7 @@ class Simulation:
 class Motion(ABC):
     """Steps of a robot; options: its weights and healthy ranges, named as Gymnasium names them."""
 
-    def __init__(self, robot: MujocoEnv, options: Mapping[str, Any]) -> None:
+    def __init__(self, robot: "MujocoEnv", options: Mapping[str, Any]) -> None:
         data: Any = robot.data
         forces = bool(options.get("include_cfrc_ext_in_observation"))
         self._simulation = Simulation(robot, forces=forces)
@@ -79,7 +82,7 @@ class Motion(ABC):
 class Planar(Motion):
     """The walker and the hopper, which cannot leave a plane: x, z, angle, then their joints."""
 
-    def __init__(self, robot: MujocoEnv, options: Mapping[str, Any]) -> None:
+    def __init__(self, robot: "MujocoEnv", options: Mapping[str, Any]) -> None:
         super().__init__(robot, options)
         self._parts = (self._qpos[1:], self._qvel)  # all but x
         self._joints = len(self._qpos) - 1
@@ -123,7 +126,7 @@ class Planar(Motion):
 class Ant(Motion):
     """The ant: velocities are those of its torso."""
 
-    def __init__(self, robot: MujocoEnv, options: Mapping[str, Any]) -> None:
+    def __init__(self, robot: "MujocoEnv", options: Mapping[str, Any]) -> None:
         super().__init__(robot, options)
         data: Any = robot.data
         self._place: Array = data.xpos[TORSO, :2]
@@ -148,7 +151,7 @@ class Ant(Motion):
 class Humanoid(Motion):
     """The humanoid: velocities are those of its centre of mass."""
 
-    def __init__(self, robot: MujocoEnv, options: Mapping[str, Any]) -> None:
+    def __init__(self, robot: "MujocoEnv", options: Mapping[str, Any]) -> None:
         super().__init__(robot, options)
         data: Any = robot.data
         self._masses: Array = robot.model.body_mass.copy()

@@ -1,35 +1,45 @@
-"""A picture of a planar maze, without a display."""
+"""Pictures of planar tasks, without a display."""
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-SIZE = 320  # pixels, on both sides
+SIZE = 320  # pixels on both sides, unless another size is asked for
+MARGIN = 0.5  # metres around what is shown
 FLOOR, STONE, GOAL, POINT, EDGE = "#f4f4f5", "#52525b", "#a7f3d0", "#7c3aed", "#059669"
 
 
-def maze_picture(
-    place: NDArray[np.floating],
-    goal: NDArray[np.floating],
-    low: float,
-    high: float,
-    wall: tuple[float, float, float, float],
-    radius: float,
-) -> NDArray[np.uint8]:
-    """The square from `low` to `high` with one wall, a goal disc and the point; y goes up."""
-    margin = 0.5
-    scale = SIZE / (high - low + 2 * margin)
+class Picture:
+    """A square picture of the box from (left, bottom) to (right, top), in metres; y goes up.
 
-    def pixel(x: float, y: float) -> tuple[float, float]:
-        return (x - low + margin) * scale, (high + margin - y) * scale
+    size: pixels on both sides.
+    """
 
-    def box(x: float, y: float, half: float) -> list[tuple[float, float]]:
-        return [pixel(x - half, y + half), pixel(x + half, y - half)]
+    def __init__(
+        self, left: float, right: float, bottom: float, top: float, size: int = SIZE
+    ) -> None:
+        self._left, self._top = left - MARGIN, top + MARGIN
+        self._scale = size / (max(right - left, top - bottom) + 2 * MARGIN)
+        self._image = Image.new("RGB", (size, size), STONE)
+        self._draw = ImageDraw.Draw(self._image)
 
-    image = Image.new("RGB", (SIZE, SIZE), STONE)
-    draw = ImageDraw.Draw(image)
-    draw.rectangle([pixel(low, high), pixel(high, low)], fill=FLOOR)
-    draw.rectangle([pixel(wall[0], wall[3]), pixel(wall[1], wall[2])], fill=STONE)
-    draw.ellipse(box(goal[0], goal[1], radius), fill=GOAL, outline=EDGE, width=2)
-    draw.ellipse(box(place[0], place[1], 0.25), fill=POINT)
-    return np.asarray(image)
+    def _pixel(self, x: float, y: float) -> tuple[float, float]:
+        return (x - self._left) * self._scale, (self._top - y) * self._scale
+
+    def block(self, x0: float, x1: float, y0: float, y1: float, colour: str) -> None:
+        """A filled rectangle."""
+        self._draw.rectangle([self._pixel(x0, y1), self._pixel(x1, y0)], fill=colour)
+
+    def disc(
+        self, place: Iterable[float], radius: float, colour: str, edge: str | None = None
+    ) -> None:
+        """A filled circle."""
+        x, y = place
+        box = [self._pixel(x - radius, y + radius), self._pixel(x + radius, y - radius)]
+        self._draw.ellipse(box, fill=colour, outline=edge, width=2 if edge else 0)
+
+    def array(self) -> NDArray[np.uint8]:
+        """The picture's pixels, (size, size, 3)."""
+        return np.asarray(self._image)

@@ -1,6 +1,7 @@
 """From the name of a deep task to its environment: ours by name, a user's by module:factory."""
 
 import importlib
+import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ import gymnasium
 
 from rollin.checks import did_you_mean
 from rollin.envs.context_env import ContextEnv
+from rollin.envs.context_handle import vector_env
+from rollin.envs.mujoco_extra import mujoco_for
 from rollin.errors import RollinError, told
 from rollin.imports import factory_here, from_here, load_named
 from rollin.names import plain_name
@@ -29,21 +32,22 @@ class TaskPreset:
 
 ROBOT = {"log_every": 10_000}  # an evaluation of ten long episodes costs thousands of steps
 
+SMALL = {
+    "steps": 300_000,
+    "warmup": 2000,
+    "hidden": (32, 32),
+    "batch": 64,
+    "gamma": 0.97,
+    "initial_temperature": 0.1,
+    "head_gain": math.sqrt(2.0),  # this and the fill as point-umaze's study was run with
+    "exp_fill": 64,
+}
+
 TASKS = {
-    "point-umaze": TaskPreset(
-        "rollin.envs.point_umaze:PointUmaze",
-        {
-            "steps": 300_000,
-            "warmup": 2000,
-            "hidden": (32, 32),
-            "batch": 64,
-            "gamma": 0.97,
-            "initial_temperature": 0.1,
-            "head_gain": math.sqrt(2.0),  # this and the fill as its study was run with
-            "exp_fill": 64,
-        },
-        1 / 12,
-    ),
+    "point-umaze": TaskPreset("rollin.envs.point_umaze:PointUmaze", SMALL, 1 / 12),
+    "dead-end": TaskPreset("rollin.envs.dead_end:DeadEnd", SMALL, 1 / 12),
+    "key-door": TaskPreset("rollin.envs.key_door:KeyDoor", SMALL, 1 / 12),
+    "point-speed": TaskPreset("rollin.envs.point_speed:PointSpeed", SMALL, 1 / 12),
     # Δ and R are the environments' own, all else is the paper's table, the default of a run
     "antmaze-umaze": TaskPreset(
         "rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT, 1 / 24
@@ -64,11 +68,22 @@ def make_contextual(
 ) -> ContextEnv:
     """The environment of a task; options: name=value each, passed to its factory."""
     task = TASKS.get(plain_name(name))
-    make = load_factory(name) if task is None else _own_factory(task.factory)
+    make = load_factory(name) if task is None else _own_factory(task.factory, name)
     arguments = parse_env_options(options)
-    if render_mode is not None:
+    if render_mode is not None and _takes(make, "render_mode"):
         arguments["render_mode"] = render_mode
     return call_factory(make, name, arguments, horizon)
+
+
+def _takes(make: Any, argument: str) -> bool:
+    """Whether a factory takes an argument; one that does not tell is taken to."""
+    try:
+        inspect.signature(make).bind_partial(**{argument: None})
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def make_raw(
@@ -83,7 +98,7 @@ def make_raw(
     make = source
     if isinstance(source, str):
         task = TASKS.get(plain_name(source))
-        make = load_factory(source if task is None else task.factory)
+        make = load_factory(source) if task is None else _own_factory(task.factory, source)
     return _limited(_called(make, name, parse_env_options(options)), horizon)
 
 
@@ -99,22 +114,23 @@ def _limited(env: gymnasium.Env[Any, Any], horizon: int | None) -> gymnasium.Env
 
 
 def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    if wrong := vector_env(make):
+        raise RollinError(f"One environment at a time is trained on, {wrong}.")
     if not callable(make):
         raise RollinError(
             f"{name} must be a function that makes the environment anew at every call, got "
             f"{type(make).__name__}: training and evaluation need one each."
         )
     try:
-        with from_here():
+        with from_here(), mujoco_for(name):
             env = make(**arguments)
     except RollinError:
         raise
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
         raise RollinError(f"{name} cannot be made: {told(error)}.") from error
     if not isinstance(env, gymnasium.Env):
-        raise RollinError(
-            f"{name} must return a contextual Gymnasium env, got {type(env).__name__}."
-        )
+        wrong = vector_env(env) or f"got {type(env).__name__}"
+        raise RollinError(f"{name} must return a contextual Gymnasium env, {wrong}.")
     return env
 
 
@@ -133,10 +149,11 @@ def load_factory(name: str) -> Any:
     )
 
 
-def _own_factory(name: str) -> Any:
+def _own_factory(factory: str, task: str) -> Any:
     """What makes one of our environments."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    module, _, attribute = factory.partition(":")
+    with mujoco_for(task):
+        return getattr(importlib.import_module(module), attribute)
 
 
 def parse_env_options(options: Sequence[str]) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """What the MuJoCo tasks share: a robot inside, its spaces, its time limit, its pictures."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import NDArray
 
 from rollin.checks import at_least
 from rollin.curriculum.contexts import Curriculum
 from rollin.envs.contextual import ContextualEnv
+
+if TYPE_CHECKING:
+    from gymnasium.envs.mujoco import MujocoEnv
 
 Array = NDArray[Any]
 
@@ -19,7 +21,7 @@ class RobotEnv(ContextualEnv):
 
     def __init__(
         self,
-        robot: MujocoEnv,
+        robot: "MujocoEnv",
         horizon: int,
         context_space: spaces.Box,
         curriculum: Curriculum,

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.mujoco import MujocoEnv
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import did_you_mean
@@ -26,6 +25,9 @@ from rollin.envs.contextual import context_of
 from rollin.envs.motion import Ant, Humanoid, Motion, Planar
 from rollin.envs.robot import RobotEnv, picture_size
 from rollin.errors import RollinError
+
+if TYPE_CHECKING:
+    from gymnasium.envs.mujoco import MujocoEnv
 
 BAND = 0.1  # width of the band of velocities, and the step from level to level
 FIRST = 0.1  # level of the first context
@@ -55,7 +57,7 @@ class Robot:
     low: float
     options: Mapping[str, Any]
 
-    def make(self, **options: Any) -> MujocoEnv:
+    def make(self, **options: Any) -> "MujocoEnv":
         """The robot alone, with Gymnasium's own reward."""
         module, name = self.factory.split(":")
         kind = getattr(import_module(f"gymnasium.envs.mujoco.{module}"), name)

@@ -33,7 +33,11 @@ class ContextWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Reco
         curriculum: Curriculum | None,
         is_success: Reward | None,
         measures: Sequence[str],
+        recorded: dict[str, Any],
     ) -> None:
+        """recorded: the other arguments of the subclass, for copies made from the env's spec."""
+        shared = {"is_success": is_success, "measures": measures, "curriculum": curriculum}
+        gymnasium.utils.RecordConstructorArgs.__init__(self, **shared, **recorded)
         gymnasium.Wrapper.__init__(self, env)
         self._is_success = is_success
         self.measures = measures
@@ -107,20 +111,10 @@ class Contextual(ContextWrapper):
         measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
     ) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(
-            self,
-            context_space=context_space,
-            reward=reward,
-            context=context,
-            outcome=outcome,
-            to_context=to_context,
-            can_relabel=can_relabel,
-            is_success=is_success,
-            measures=measures,
-            curriculum=curriculum,
-        )
+        own = {"context_space": context_space, "reward": reward, "context": context}
+        own |= {"outcome": outcome, "to_context": to_context, "can_relabel": can_relabel}
         seen = env.observation_space
-        super().__init__(env, seen, context_space, curriculum, is_success, measures)
+        super().__init__(env, seen, context_space, curriculum, is_success, measures, own)
         self._reward, self._outcome = reward, outcome
         self._to_context = to_context
         self._tell = None if context is None else teller(env, context)

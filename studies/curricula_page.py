@@ -1,0 +1,154 @@
+"""Table and picture of docs/results/curricula.md, from results/curricula."""
+
+import math
+import statistics
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rollin.analysis.findings import exact_test
+from rollin.analysis.statistics import exact_permutation
+from rollin.report.looks import BASELINE, beta_colour
+from rollin.runs.records import Reading, Record, read_records
+from studies.point_umaze_page import markdown
+
+RESULTS = Path(__file__).parents[1] / "results" / "curricula"
+GOALS, RETURN = Reading("goals"), Reading("return_final")
+NAMES = {
+    ("fast", "kept", "ours", "0.1"): "ours: gap, halving, better episodes; β = 0.1",
+    ("fast", "kept", "ours", "0"): "the same without roll-in",
+    ("fast", "kept", "more", "0.5"): "ours, with β by need, redrawn explorers and more",
+    ("fast", "kept", "no-better", "0.1"): "ours without better episodes",
+    ("fast", "kept", "hand", "0.1"): "ROLLIN with R = 80, Δ = 1/12",
+    ("fast", "kept", "hand-fine", "0.1"): "ROLLIN with R = 80, Δ = 1/48",
+    ("fast", "relabelled", "ours", "0.1"): "ours, goals relabelled",
+    ("fast", "relabelled", "hand", "0"): "baseline with R = 80, Δ = 1/12, goals relabelled",
+    ("slow", "kept", "ours", "0.1"): "ours at half the speed",
+    ("slow", "kept", "ours", "0"): "ours at half the speed, without roll-in",
+}
+"""Conditions in the order of the table: maze, goals, scheme, β."""
+Key = tuple[str, str, str, str]
+
+
+@cache
+def runs() -> dict[Key, list[Record]]:
+    """Finished runs by condition, seed by seed."""
+    found: dict[Key, list[Record]] = {key: [] for key in NAMES}
+    for record in sorted(read_records(RESULTS), key=lambda r: r.seed):
+        told = record.labels
+        key = (told["maze"], told["goals"], told["scheme"], told["beta"])
+        if record.finished:
+            found[key].append(record)
+    return {key: records for key, records in found.items() if records}
+
+
+def solved(key: Key) -> list[float]:
+    """Share of the 24 goals that each seed's policy solves at the end."""
+    return [record.value(GOALS) or 0.0 for record in runs()[key]]
+
+
+def mastered(key: Key) -> list[int]:
+    """Steps at which seeds mastered the last context, of those that did."""
+    return sorted(record.completed for record in runs()[key] if record.completed is not None)
+
+
+def median_step(key: Key) -> float:
+    """The median step of mastery over all seeds; those that never did count as infinity."""
+    done = mastered(key)
+    return statistics.median([*done, *[math.inf] * (len(runs()[key]) - len(done))])
+
+
+def median_text(key: Key) -> str:
+    """The same for a table."""
+    middle = median_step(key)
+    return f"{middle:,.0f}" if math.isfinite(middle) else "–"
+
+
+def last_solved(key: Key) -> int:
+    """Seeds whose policy earns more than half of what standing at the last goal would."""
+    return sum((record.value(RETURN) or 0.0) > 80 for record in runs()[key])
+
+
+def table() -> str:
+    """How every curriculum did."""
+    head = ["curriculum", "seeds", "last goal: return > 80 at the end", "last context mastered",
+            "median step of mastery", "goals solved of 24, mean", "all 24 solved"]  # fmt: skip
+    rows = [head, ["---"] * len(head)]
+    for key, records in runs().items():
+        n, done, goals = len(records), mastered(key), solved(key)
+        rows.append([NAMES[key], str(n), f"{last_solved(key)} of {n}", f"{len(done)} of {n}",
+                     median_text(key), f"{24 * statistics.mean(goals):.1f}",
+                     f"{sum(share == 1 for share in goals)} of {n}"])  # fmt: skip
+    return markdown(rows)
+
+
+HEADLINE = {
+    ("fast", "kept", "hand", "0.1"): "ROLLIN, R and Δ = 1/12 by hand",
+    ("fast", "kept", "ours", "0.1"): "ROLLIN, `--adaptive`",
+    ("fast", "kept", "ours", "0"): "`--adaptive` without roll-in",
+    ("fast", "relabelled", "hand", "0"): "baseline by hand, goals relabelled",
+}
+
+
+def readme_table() -> str:
+    """The rows that the README shows."""
+    head = ["method", "seeds that master the last context", "median step", "goals solved of 24"]
+    rows = [head, ["---"] * len(head)]
+    for key, name in HEADLINE.items():
+        done, n = mastered(key), len(runs()[key])
+        solved_of = f"{24 * statistics.mean(solved(key)):.1f}"
+        rows.append([name, f"**{len(done)}** of {n}", median_text(key), solved_of])
+    return markdown(rows)
+
+
+def compared() -> str:
+    """Every curriculum of the maze as it comes against ours, without relabelling."""
+    ours = ("fast", "kept", "ours", "0.1")
+    head = ["curriculum", "last goal solved, p", "goals solved of 24, difference of means, p"]
+    rows = [head, ["---"] * len(head)]
+    n = len(runs()[ours])
+    for key in runs():
+        if key == ours or key[:2] != ours[:2]:
+            continue
+        m, here, there = len(runs()[key]), last_solved(key), last_solved(ours)
+        p = exact_test(here, m, there, n)
+        mine, other = ([round(24 * share) for share in solved(k)] for k in (key, ours))
+        difference = statistics.mean(mine) - statistics.mean(other)
+        q = exact_permutation(mine, other)
+        rows.append([NAMES[key], f"{here} of {m} against {there} of {n}, {p:.2g}",
+                     f"{difference:+.1f}, {q:.2g}".replace("-", "−", 1)])  # fmt: skip
+    return markdown(rows)
+
+
+def texts() -> dict[str, str]:
+    """Every table by the name of its markers."""
+    return {"curricula": table(), "curricula-compared": compared()}
+
+
+def draw_steps() -> Figure:
+    """When each seed mastered the last context; crosses at the right never did."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    axis: Any = figure.subplots()
+    names = [key for key in NAMES if key in runs()]
+    for row, key in enumerate(names):
+        tint = beta_colour(0.1) if key[3] != "0" else BASELINE
+        done, total = mastered(key), len(runs()[key])
+        spread = 0.3 * (np.arange(total) / max(total - 1, 1) - 0.5)
+        axis.plot(np.array(done) / 1000, row + spread[: len(done)], "o", ms=4, color=tint, mew=0)
+        never = total - len(done)
+        axis.plot([312] * never, row + spread[:never], "x", ms=4, color=tint)
+        if math.isfinite(middle := median_step(key) / 1000):
+            axis.plot([middle] * 2, [row - 0.32, row + 0.32], color=tint, lw=2)
+    axis.set_yticks(range(len(names)), [NAMES[key] for key in names])
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_xlim(0, 322)
+    axis.axvline(300, color="0.7", lw=1, ls=":")
+    axis.set_xlabel("thousands of steps until the last context is mastered; ×: not within 300")
+    return figure
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {"curricula-steps": draw_steps}

@@ -1,0 +1,217 @@
+"""Every teacher on every small task: tables and pictures of docs/results/curricula.md.
+
+They show whatever seeds the records in results/teachers have, and say how many; without records
+they say how to make some.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rollin.analysis.curves import over_seeds, traces_of
+from rollin.analysis.statistics import exact_permutation, improvement_interval, summarise
+from rollin.paper.curricula import FAMILY, GOALS, READINGS, SMALL_TASKS, studies
+from rollin.report.looks import BASELINE, ROLLIN, SPARE
+from rollin.runs.records import Record, read_records
+from studies.point_umaze_page import markdown
+
+RESULTS = Path(__file__).parents[1] / "results" / FAMILY
+SOLVED = READINGS[0]
+OURS = ("ours", "0")
+WORDS = {
+    "ours": "ours (`--adaptive`)",
+    "ours-plain": "ours without better episodes",
+    "hand": "R and Δ by hand",
+}
+OWN = {"ours": ROLLIN, "ours-plain": "#c4b5fd", "hand": BASELINE}
+"""Colours of those that are not in `rollin.teachers`."""
+NONE = "No records of this study have been committed yet: `rollin reproduce curricula` makes them."
+
+Arm = tuple[str, str]
+"""Teacher and β."""
+Runs = Mapping[tuple[str, Arm], Sequence[Record]]
+"""Finished runs by task and arm, seed by seed."""
+
+
+def order() -> list[Arm]:
+    """All arms, as the studies have them, ours first."""
+    every = [c.labels for study in studies().values() for c in study.conditions]
+    arms = dict.fromkeys((labels["teacher"], labels["beta"]) for labels in every)
+    return sorted(arms, key=lambda arm: (not arm[0].startswith("ours"), arm[0] != "hand"))
+
+
+def runs_in(directory: Path) -> Runs:
+    """The finished runs of a directory of records; none if there is none."""
+    found: dict[tuple[str, Arm], list[Record]] = {}
+    if not directory.is_dir():
+        return found
+    for record in sorted(read_records(directory), key=lambda r: r.seed):
+        if record.finished:
+            arm = record.labels["teacher"], record.labels["beta"]
+            found.setdefault((record.labels["task"], arm), []).append(record)
+    return found
+
+
+@cache
+def runs() -> Runs:
+    """The committed runs."""
+    return runs_in(RESULTS)
+
+
+def goals(records: Sequence[Record]) -> list[int]:
+    """How many of the goals along the path each seed solves at the end."""
+    return [round(GOALS * (record.value(SOLVED) or 0.0)) for record in records]
+
+
+def name(arm: Arm) -> str:
+    """An arm in words."""
+    teacher, beta = arm
+    return WORDS.get(teacher, f"`{teacher}`") + (f", β = {beta}" if beta != "0" else "")
+
+
+def seeds_text(found: Runs) -> str:
+    """How many seeds there are, in a sentence."""
+    counts = sorted({len(records) for records in found.values()})
+    every = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    length = max(record.step for records in found.values() for record in records)
+    return f"Seeds of each arm: {every}. Steps of a run: {length:,}."
+
+
+def table(found: Runs) -> str:
+    """Goals solved by every arm on every task."""
+    rows = [["curriculum", *SMALL_TASKS], ["---"] * (1 + len(SMALL_TASKS))]
+    for arm in order():
+        cells = [_mean(found.get((task, arm), ())) for task in SMALL_TASKS]
+        if set(cells) != {"–"}:
+            rows.append([name(arm), *cells])
+    return markdown(rows)
+
+
+def _mean(records: Sequence[Record]) -> str:
+    if not records:
+        return "–"
+    told = summarise([float(n) for n in goals(records)])
+    error = f" ± {told.error:.1f}" if told.n > 1 else ""  # one seed tells nothing of others
+    return f"{told.mean:.1f}{error} ({told.n})"
+
+
+def compared(found: Runs) -> str:
+    """Every arm against ours without roll-in."""
+    rows = [["curriculum", *SMALL_TASKS], ["---"] * (1 + len(SMALL_TASKS))]
+    for arm in order():
+        cells = [_against(found, task, arm) for task in SMALL_TASKS]
+        if arm != OURS and set(cells) != {"–"}:
+            rows.append([name(arm), *cells])
+    return markdown(rows)
+
+
+def _against(found: Runs, task: str, arm: Arm) -> str:
+    theirs, ours = (goals(found.get((task, key), ())) for key in (arm, OURS))
+    if not theirs or not ours:
+        return "–"
+    apart = statistics.mean(theirs) - statistics.mean(ours)
+    told = f"{apart:+.1f}".replace("-", "−")
+    if min(len(theirs), len(ours)) < 2:
+        return told
+    better = improvement_interval([theirs], [ours])
+    chance = f"{better.value:.2f} [{better.low:.2f}, {better.high:.2f}]"
+    return f"{told}; {chance}; {exact_permutation(theirs, ours):.2g}"
+
+
+def texts() -> dict[str, str]:
+    """Every table by the name of its markers."""
+    found = runs()
+    if not found:
+        return {"teachers": NONE, "teachers-compared": NONE}
+    shown = [seeds_text(found), "", table(found)]
+    for picture, about in ABOUT.items():
+        shown += ["", f"![{about}](../images/{picture}.png)"]
+    return {"teachers": "\n".join(shown), "teachers-compared": compared(found)}
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def looks() -> dict[Arm, dict[str, Any]]:
+    """A look for each arm: a teacher has a colour, with roll-in or without."""
+    colours = {teacher: (colour, 0) for teacher, colour in OWN.items()}
+    others = dict.fromkeys(teacher for teacher, _ in order() if teacher not in OWN)
+    for i, teacher in enumerate(others):
+        colours[teacher] = SPARE[i % len(SPARE)], i // len(SPARE)
+    styles = {False: ("-", ":"), True: ("--", "-.")}
+    found = {}
+    for teacher, beta in order():
+        colour, row = colours[teacher]
+        found[teacher, beta] = {"color": colour, "ls": styles[beta != "0"][row]}
+    return found
+
+
+def tasks_of(found: Runs) -> list[str]:
+    """Tasks that have runs."""
+    return [task for task in SMALL_TASKS if any(key[0] == task for key in found)]
+
+
+def plain(arm: Arm) -> str:
+    """An arm in words, for a picture."""
+    return name(arm).replace("`", "").replace("--", "")
+
+
+def seeds_figure(found: Runs) -> Figure:
+    """Goals solved by each seed: a dot each, and a line at the mean."""
+    tasks, arms = tasks_of(found), [arm for arm in order() if any(k[1] == arm for k in found)]
+    figure = Figure(figsize=(2.2 + 2.3 * len(tasks), 0.8 + 0.27 * len(arms)), layout="constrained")
+    axes: Any = figure.subplots(1, len(tasks), sharey=True, squeeze=False)
+    colours = looks()
+    for axis, task in zip(axes[0], tasks, strict=True):
+        for row, arm in enumerate(arms):
+            solved = goals(found.get((task, arm), ()))
+            if not solved:
+                continue
+            spread = 0.5 * (np.arange(len(solved)) / max(len(solved) - 1, 1) - 0.5)
+            colour = colours[arm]["color"]
+            axis.plot(solved, row + spread, "o", ms=3.5, mew=0, color=colour, alpha=0.7)
+            axis.plot([statistics.mean(solved)] * 2, [row - 0.35, row + 0.35], color=colour, lw=2)
+        axis.set(title=task, xlim=(-0.8, GOALS + 0.8), xticks=range(0, GOALS + 1, 8))
+        axis.set_yticks(range(len(arms)), [plain(arm) for arm in arms])
+        axis.set_ylim(len(arms) - 0.5, -0.5)
+    figure.supxlabel(f"goals solved of {GOALS} at the end", fontsize=9)
+    return figure
+
+
+def curves_figure(found: Runs) -> Figure:
+    """Return on the last context against steps: the mean over seeds."""
+    tasks, colours = tasks_of(found), looks()
+    figure = Figure(figsize=(2.3 + 2.5 * len(tasks), 3.4), layout="constrained")
+    axes: Any = figure.subplots(1, len(tasks), squeeze=False)
+    lines: dict[str, Any] = {}
+    for axis, task in zip(axes[0], tasks, strict=True):
+        for arm in order():
+            traces = traces_of(found.get((task, arm), ()), READINGS[1].quantity)
+            if not traces:
+                continue
+            steps, mean, _ = over_seeds(traces)
+            ours = {"lw": 2.2, "zorder": 3} if arm[0] == "ours" else {"lw": 1.1}
+            (lines[plain(arm)],) = axis.plot(steps / 1000, mean, **colours[arm], **ours)
+        axis.set(title=task, xlabel="thousands of steps")
+    axes[0][0].set_ylabel("return on the last context")
+    figure.legend(lines.values(), lines.keys(), loc="outside right center", fontsize=7)
+    return figure
+
+
+ABOUT = {
+    "teachers-seeds": "Goals solved by each seed of every curriculum",
+    "teachers-curves": "Return on the last context against steps, means over seeds",
+}
+PICTURES: dict[str, Callable[[], Figure]] = (
+    {
+        "teachers-seeds": lambda: seeds_figure(runs()),
+        "teachers-curves": lambda: curves_figure(runs()),
+    }
+    if runs()
+    else {}
+)

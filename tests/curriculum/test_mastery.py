@@ -1,0 +1,127 @@
+"""Rules without a threshold: cases worked out by hand, and what a change of the rewards leaves."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollin.curriculum.mastery import FIRST, Gap, Plateau
+from rollin.curriculum.rules import Window
+from rollin.errors import RollinError
+
+
+def fed(rule, totals, size):
+    """The decisions after each episode."""
+    window = Window(size)
+    told = []
+    for total in totals:
+        rule.add(total)
+        window.add(total)
+        told.append((rule.mastered(window) is not None, rule.threshold(window)))
+    return told
+
+
+def test_gap_lies_a_share_of_the_way_from_the_base_to_the_best():
+    rule = Gap(share=0.6, window=2)
+    rule.begin([1.0, 3.0], before=50.0)  # L = 2, M = 50 is more than any return here
+    told = fed(rule, [12.0, 30.0, 31.0, 31.0], 2)
+    assert [R for _, R in told] == pytest.approx([30.8] * 4)  # 2 + 0.6 · 48
+    assert [mastered for mastered, _ in told] == [False, False, False, True]
+
+
+def test_gap_gives_up_a_mean_that_is_out_of_reach():
+    rule = Gap(share=0.6, window=2)
+    rule.begin([0.0, 0.0], before=1000.0)
+    told = fed(rule, [10.0] * 8, 2)
+    # the first return is new, and six more make three windows without a better one
+    assert [R for _, R in told] == pytest.approx([600.0] * 6 + [6.0] * 2)
+    assert told[6][0]
+
+
+def test_gap_needs_more_than_chance():
+    rule, window = Gap(share=0.1, window=2), Window(2)
+    rule.begin([-30.0, 30.0], before=5.0)  # L = 0 with a standard deviation of 42
+    for total in (6.0, 6.0):
+        rule.add(total)
+        window.add(total)
+    assert window.mean > rule.threshold(window)
+    assert rule.mastered(window) is None  # 6 < 3 √(42²/2) = 90
+
+
+def test_the_first_context_is_judged_by_its_own_first_episodes():
+    rule = Gap(share=0.5, window=2)
+    told = fed(rule, [4.0, 4.0, 10.0, 10.0], 2)  # base 4, best 10
+    assert math.isnan(told[0][1])
+    assert told[3] == (True, pytest.approx(7.0))
+
+
+def test_without_relabelling_the_base_is_the_lower_of_two_beginnings():
+    rule = Gap(share=0.5, window=2)
+    fed(rule, [1.0, 1.0], 2)  # the very first episodes
+    rule.begin(None, before=1.0)
+    told = fed(rule, [9.0] * FIRST, 2)  # succeeds at once
+    assert told[-1] == (True, pytest.approx(5.0))  # from 1, not from 9
+    rule.begin(None, before=9.0)
+    told = fed(rule, [0.0] * FIRST + [8.0, 8.0], 2)
+    assert told[-1] == (True, pytest.approx(4.5))  # from 0 to 9
+
+
+def test_plateau_waits_until_nothing_better_comes():
+    rule = Plateau(window=2)
+    rule.begin([0.0, 0.0], before=0.0)
+    told = [mastered for mastered, _ in fed(rule, [5.0, 10.0, 10.0, 9.0, 10.0, 9.0, 9.0, 9.0], 2)]
+    assert told == [False] * 7 + [True]  # six episodes after the best
+
+
+@pytest.mark.parametrize("rule", [Gap(window=3), Plateau(window=3)])
+def test_rewards_that_never_vary_master_nothing(rule):
+    rule.begin([7.0] * 3, before=7.0)
+    assert not any(mastered for mastered, _ in fed(rule, [7.0] * 40, 3))
+
+
+def test_a_share_outside_is_refused():
+    with pytest.raises(RollinError, match=r"must lie in \(0, 1\), got 1"):
+        Gap(share=1)
+
+
+whole = st.integers(-1000, 1000).map(float)  # sums of these are exact in either scale
+
+
+@given(
+    st.sampled_from([Gap, Plateau]),
+    st.lists(whole, min_size=1, max_size=5) | st.none(),
+    st.lists(whole, min_size=1, max_size=60),
+    st.sampled_from([0.25, 2.0, 64.0]),
+    st.integers(-512, 512),
+)
+def test_shift_and_scale_of_rewards_change_no_decision(kind, base, totals, scale, shift):
+    def changed(values):
+        return None if values is None else [scale * x + shift for x in values]
+
+    def decisions(base, first, totals):
+        rule, size = kind(window=4), 4
+        told = [mastered for mastered, _ in fed(rule, first, size)]
+        rule.begin(base, before=first[-1])
+        return told + [mastered for mastered, _ in fed(rule, totals, size)]
+
+    first = totals[:7]
+    plain = decisions(base, first, totals)
+    assert decisions(changed(base), changed(first), changed(totals)) == plain
+
+
+@given(
+    st.sampled_from([Gap, Plateau]),
+    st.lists(whole, min_size=1, max_size=30),
+    st.lists(whole, min_size=1, max_size=30),
+    st.booleans(),
+)
+def test_a_state_goes_on_as_it_would_have(kind, before, after, begun):
+    one, other = kind(window=3), kind(window=3)
+    fed(one, before, 3)
+    if begun:
+        one.begin(None, before=before[-1])
+    other.set_state(one.get_state())
+    assert other.get_state() == one.get_state()
+    once, again = fed(one, after, 3), fed(other, after, 3)
+    assert repr(once) == repr(again)  # NaN is no equal of itself

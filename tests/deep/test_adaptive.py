@@ -1,0 +1,190 @@
+"""Our own additions to the practical algorithm: better episodes, explorers drawn anew, updates."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import rollin
+from rollin.deep.better import Better
+from rollin.deep.redraw import Redraw
+from rollin.runs.engines.rollin_options import ADAPTIVE
+from rollin.sac.selection import Selection
+
+SMALL = {"hidden": (8, 8), "batch": 16, "warmup": 400}
+
+
+def filled(episodes, capacity=1000):
+    """A replay with episodes of these lengths and returns, and its better ones."""
+    D = rollin.Replay(rollin.RowLayout(observation=1, action=1), capacity)
+    better = Better(D)
+    for length, total in episodes:
+        for t in range(length):
+            D.append([0.0], [0.0], 0.0, [0.0], terminated=False, truncated=t == length - 1)
+        better.take(length, total)
+    return D, better
+
+
+def test_better_rows_are_of_episodes_above_the_mean_each_episode_alike():
+    D, better = filled([(3, 1.0), (4, 9.0), (2, 0.0), (6, 10.0)])  # mean 5
+    drawn = better.draw(6000, np.random.default_rng(0))
+    counts = np.bincount(drawn, minlength=D.total)
+    assert set(np.flatnonzero(counts)) == {3, 4, 5, 6, 9, 10, 11, 12, 13, 14}
+    expected = [6000 / 2 / 4] * 4 + [6000 / 2 / 6] * 6
+    assert stats.chisquare(counts[counts > 0], expected).pvalue > 0.001
+
+
+def test_episodes_of_equal_returns_have_no_better_ones():
+    assert len(filled([(3, 1.0), (3, 1.0)])[1]) == 0
+
+
+def test_rows_that_are_no_longer_held_are_not_drawn():
+    _, better = filled([(3, 9.0), (3, 0.0), (3, 0.0), (3, 8.0)], capacity=6)
+    assert set(better.draw(100, np.random.default_rng(0))) == {9, 10, 11}
+
+
+def test_better_episodes_of_another_replay_are_refused():
+    _, better = filled([(3, 9.0), (3, 0.0)])
+    state = better.get_state()
+    with pytest.raises(rollin.RollinError, match="belong to another replay"):
+        filled([(2, 1.0)])[1].set_state(state)
+    with pytest.raises(rollin.RollinError, match="damaged"):
+        better.set_state({**state, "totals": np.array([np.nan, 0.0])})
+
+
+class Explorer:
+    """Counts how often it is drawn anew."""
+
+    drawn = 0
+
+    def reset(self):
+        self.drawn += 1
+
+
+def test_an_explorer_is_drawn_anew_until_one_shows_the_goal():
+    explorer = Explorer()
+    redraw = Redraw(2, explorer, Selection(filled([(1, 0.0)])[0]))  # pyright: ignore[reportArgumentType]
+    found = []
+    for shown in [False, False, True, False, False, False]:
+        redraw.begin()
+        redraw.ended(shown)
+        found.append(explorer.drawn)
+    # the first is fresh; two that fail are replaced; the third shows it, and has two more tries
+    assert found == [0, 1, 2, 2, 2, 3]
+
+
+def test_without_redraw_an_explorer_stays():
+    explorer = Explorer()
+    redraw = Redraw(0, explorer, Selection(filled([(1, 0.0)])[0]))  # pyright: ignore[reportArgumentType]
+    for _ in range(3):
+        redraw.begin()
+        redraw.ended(False)
+    assert explorer.drawn == 0
+
+
+def test_what_was_explored_without_success_is_forgotten_with_the_explorer():
+    D, _ = filled([(1, 0.0)])
+    D_exp = Selection(D)
+    D_exp.take_newest()
+    redraw = Redraw(1, Explorer(), D_exp)  # pyright: ignore[reportArgumentType]
+    redraw.ended(True)
+    redraw.ended(False)
+    redraw.begin()
+    assert len(D_exp) == 1  # somebody has seen a reward: worth keeping
+    redraw.restart()
+    redraw.ended(False)
+    redraw.begin()
+    assert len(D_exp) == 0
+
+
+def enter(state, k, reason):
+    """Go to another context by hand."""
+    assert isinstance(state.teacher, rollin.Walk)
+    state.teacher._enter(k, reason)
+
+
+def mastering(k=1):
+    """A run that stands on a later context, with every episode rolling in."""
+    state = rollin.prepare("point-umaze", beta=0.9, seed=0, updates="steady", **SMALL)
+    enter(state, k, "for the test")
+    return state
+
+
+def test_with_steady_updates_main_learns_at_every_step():
+    state = mastering()
+    learned = {"main": 0, "rollin": 0, "exp": 0}
+    for event in rollin.train_rollin(state):
+        if event.step > SMALL["warmup"]:
+            learned[event.actor] += event.main is not None
+            assert (event.exp is not None) == (event.actor == "exp" and len(state.D_exp) >= 64)
+        if event.step == 1400:
+            break
+    assert sum(learned.values()) == 1000
+    assert learned["rollin"] > 0
+    assert learned["exp"] > 0
+    state.close()
+
+
+def test_a_roll_in_stops_as_the_option_says():
+    """Lengths are geometric with the given probability, cut off by the episode's end."""
+    state = rollin.prepare("point-umaze", beta=0.9, seed=1, stop=0.2, **SMALL)
+    enter(state, 1, "for the test")
+    lengths = []
+    for event in rollin.train_rollin(state):
+        if event.episode is not None and event.episode.rollin:
+            lengths.append(event.episode.rollin_steps)
+        if len(lengths) == 60:
+            break
+    state.close()
+    # mean 5 with standard deviation √20, of 60 draws
+    assert abs(np.mean(lengths) - 5) < 4 * np.sqrt(20 / 60)
+
+
+def test_a_plan_may_fix_the_length_of_a_roll_in():
+    state = rollin.prepare("point-umaze", beta=0.9, seed=0, **SMALL)
+    enter(state, 1, "for the test")
+    plans = state.teacher.sample
+    from dataclasses import replace
+
+    state.teacher.sample = lambda env=0: replace(plans(env), length=7)  # pyright: ignore[reportAttributeAccessIssue]
+    lengths = set()
+    for event in rollin.train_rollin(state):
+        if event.episode is not None and event.episode.rollin:
+            lengths.add(event.episode.rollin_steps)
+        if event.step == 2000:
+            break
+    state.close()
+    assert lengths == {7}
+
+
+def test_a_run_that_is_interrupted_goes_on_to_the_bit(tmp_path):
+    """In the middle of a curriculum whose contexts the teacher chose."""
+    more = {"updates": "steady", "redraw": 2, "stop": 0.05, "need": True, "beta": 0.5}
+    options = {**SMALL, **more, "adaptive": True, "window": 3, "steps": 12_000, "log_every": 3000}
+    easy = {"env_options": ("max_speed=0.5", "horizon=40"), "goals": 4, **options}
+
+    def stop_after(calls):
+        left = [calls]
+
+        def should_stop():
+            left[0] -= 1
+            return left[0] < 0
+
+        return should_stop
+
+    whole = rollin.train("point-umaze", out=tmp_path / "whole", **easy)
+    parts = tmp_path / "parts"
+    for calls in (40, 90, 150):
+        rollin.train("point-umaze", out=parts, should_stop=stop_after(calls), **easy)
+    again = rollin.train("point-umaze", out=parts, **easy)
+    assert again.advances == whole.advances
+    assert len({advance.k for advance in whole.advances}) > 1
+    for name in ("metrics.csv", "episodes.csv", "policy.safetensors"):
+        assert (parts / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_short_form_stands_for_all_options_of_ours():
+    state = rollin.prepare("point-umaze", adaptive=True, better=0.5, **SMALL)
+    for name, value in ADAPTIVE.items():
+        if hasattr(state.options, name):
+            assert getattr(state.options, name) == (0.5 if name == "better" else value)
+    state.close()
