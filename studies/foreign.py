@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 import rollin
+from rollin.envs.maze import RADIUS
 from rollin.envs.point_umaze import PointUmaze
-from rollin.envs.umaze import RADIUS
 from rollin.runs.files import make_directory, read_json, write_atomically, write_json
-from rollin.runs.records import Costs, Curve, Record, Switch, write_records
+from rollin.runs.records import Costs, Curve, Record, Switch, read_records, write_records
 from rollin.runs.systems import processor
 from rollin.runs.versions import versions
 
@@ -197,11 +197,22 @@ def main() -> None:
                 print(line, flush=True)
         return
     done = [job for job in planned if (given.out / job.file).exists()]
-    records = [record_of(job, read_json(given.out / job.file)) for job in done]
-    make_directory(given.results)
-    for name, data in write_records(records).items():
-        write_atomically(given.results / name, data)
-    print(f"{len(records)} of {len(planned)} runs in {given.results}")
+    collect([record_of(job, read_json(given.out / job.file)) for job in done], given.results)
+    print(f"{len(done)} of {len(planned)} runs in {given.results}")
+
+
+def collect(records: list[Record], results: Path) -> None:
+    """Write records beside those that are there; one of the same condition and seed is replaced."""
+
+    def who(record: Record) -> tuple[Any, ...]:
+        return record.seed, tuple(record.labels.items())
+
+    make_directory(results)
+    there = read_records(results) if (results / "runs.csv").exists() else []
+    new = {who(record) for record in records}
+    kept = [record for record in there if who(record) not in new]
+    for name, data in write_records([*kept, *records]).items():
+        write_atomically(results / name, data)
 
 
 if __name__ == "__main__":

@@ -224,10 +224,11 @@ class School:
 
 def _alike(one: Plan, other: Plan) -> bool:
     """Whether two plans differ in their ticket alone."""
-    same = replace(one, ticket=0, context=None, guide_context=None)
-    return same == replace(other, ticket=0, context=None, guide_context=None) and all(
+    arrays = ("context", "guide_context", "start")
+    bare = dict.fromkeys(arrays)
+    return replace(one, ticket=0, **bare) == replace(other, ticket=0, **bare) and all(
         a is b or (a is not None and b is not None and np.array_equal(a, b))
-        for a, b in ((one.context, other.context), (one.guide_context, other.guide_context))
+        for a, b in ((getattr(one, name), getattr(other, name)) for name in arrays)
     )
 
 

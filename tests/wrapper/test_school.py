@@ -1,6 +1,7 @@
 """Schools over Gymnasium's vector envs: every end once, on its own context, in every mode."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -12,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollin import Curriculum, EpisodeEnd, Plan, RollIn, RollinError, School, Walk, attach
+from rollin.teachers import Uniform
 from tests.wrapper.chain import Lengths, act
 
 MODES = tuple(AutoresetMode)
@@ -236,3 +238,24 @@ def test_streams_of_envs_differ_by_their_index():
     hidden = np.array([envs.reset(seed=i)[1]["rollin_start"]["hidden"] for i in range(30)])
     assert (hidden[:, 0] != hidden[:, 1]).any()
     assert gymnasium.__version__
+
+
+class Winning(Uniform):
+    """Draws contexts for a learner that always succeeds, so that more is mastered again and again.
+
+    Each plan asks for the guide of its time.
+    """
+
+    def update(self, end: EpisodeEnd) -> str | None:
+        return super().update(replace(end, success=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_plans_in_stock_still_find_the_guide_that_they_were_made_for(mode):
+    curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
+    teacher = Winning(curriculum, 0.5, np.random.default_rng(0))
+    teacher.cells.slow = [0.35] * len(teacher.cells)  # all nearly mastered: news come in a row
+    school, ended = played(teacher, 8, mode, longest=6, steps=150)
+    assert school.episodes == ended
+    assert school.version > 3
+    assert school.hidden > 0

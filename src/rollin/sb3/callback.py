@@ -2,7 +2,7 @@
 
 It makes a school of the model's vector env, books the ends of episodes, freezes the model as guide
 at each switch and logs where the curriculum stands. Level 1 leaves the learner as it is; level 2
-adds a fresh explorer after the roll-in.
+adds a fresh explorer after the roll-in, as in the paper's practical algorithm.
 """
 
 import math
@@ -14,17 +14,21 @@ import numpy as np
 import stable_baselines3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from rollin.checks import one_of
-from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
+from rollin.curriculum.teacher import EpisodeEnd, Teacher, check_teacher, claim
 from rollin.errors import RollinError
 from rollin.sb3 import files
-from rollin.sb3.explorer import Explorer, check_explorable, mix_in, take_out
-from rollin.sb3.guide import Frozen, Statistics, freeze
+from rollin.sb3.explorer import Explorer, check_explorable, mix_in, suited_level, take_out
+from rollin.sb3.guide import Frozen, check_travels, freeze
+from rollin.sb3.link import SB3Link, store
 from rollin.school import School, not_wrapped
 from rollin.streams import Streams, pack_generator, unpack_generator
 from rollin.wrapper import PrefixStep, RollIn
+from rollin.wrapper.statistics import Statistics
+
+LEVELS = {1: "one learner", 2: "with a fresh explorer after the roll-in"}
 
 
 class RollInCallback(BaseCallback):
@@ -32,8 +36,10 @@ class RollInCallback(BaseCallback):
 
     prefix: hidden, or replay: also stored in the replay buffer, for off-policy learners with one
     env. level: 1, one learner, or 2: a fresh explorer acts after the roll-in and begins anew at
-    every switch, for off-policy learners. seed: of roll-ins and explorers. anew: begin the
-    teacher's curriculum with a model that has learned before.
+    every switch, for off-policy learners; by default 2 for SAC, TD3, DDPG and DQN of
+    Stable-Baselines3 with their own replay buffers, else 1. It is logged as `rollin/level`. seed:
+    of roll-ins and explorers. anew: begin the teacher's curriculum with a model that has learned
+    before. verbose: 1 prints the level, and why the teacher moves on.
 
     `save(path)` writes teacher, guide, streams and explorer beside the model, `load(path)` takes
     them back before the next `learn`.
@@ -44,7 +50,7 @@ class RollInCallback(BaseCallback):
         teacher: Teacher,
         *,
         prefix: Literal["hidden", "replay"] = "hidden",
-        level: Literal[1, 2] = 1,
+        level: Literal[1, 2] | None = None,
         seed: int = 0,
         anew: bool = False,
         verbose: int = 0,
@@ -52,11 +58,13 @@ class RollInCallback(BaseCallback):
         super().__init__(verbose)
         self.teacher: Any = check_teacher(teacher)
         one_of("prefix", prefix, ("hidden", "replay"))
-        if level not in (1, 2):
+        if level not in (None, 1, 2):
             raise RollinError(
-                f"level must be 1 (one learner) or 2 (fresh explorer), got {level!r}."
+                f"level must be 1 (one learner) or 2 (fresh explorer), got {level!r}: leave it out "
+                "to have the one that suits the learner."
             )
-        self.prefix, self.level, self.seed, self.anew = prefix, level, seed, anew
+        self.prefix, self.seed, self.anew = prefix, seed, anew
+        self._asked_level, self.level = level, level or 1
         self.school: School | None = None
         self.guide: Frozen | None = None
         self.explorer: Explorer | None = None
@@ -74,7 +82,7 @@ class RollInCallback(BaseCallback):
             self._enrol(env)
 
     def _on_training_start(self) -> None:
-        if self.level == 2 and self.explorer is not None:
+        if self.explorer is not None:
             mix_in(self.model, self.explorer)
 
     def _on_training_end(self) -> None:
@@ -99,13 +107,15 @@ class RollInCallback(BaseCallback):
         """Take over the envs; an episode that nobody planned begins again."""
         if not all(env.env_is_wrapped(RollIn)):
             raise not_wrapped(AttributeError(f"{env.num_envs} envs without it"))
+        take_out(self.model)  # of a learn that was broken off
+        self.level = self._asked_level or suited_level(self.model)
         self._check(self.model)
+        self._tell(f"level {self.level} for {type(self.model).__name__}, {LEVELS[self.level]}")
         gamma = float(self.model.gamma)  # pyright: ignore[reportAttributeAccessIssue]
         self.school = School(
             self.teacher, SB3Link(env), gamma, seed=self.seed, keep_prefix=self.prefix == "replay"
         )
-        if self.level == 2:
-            self.explorer = Explorer(self.model, self._stream)  # pyright: ignore
+        self.explorer = Explorer(self.model, self._stream) if self.level == 2 else None  # pyright: ignore
         if self._loaded is not None:
             self._restore(*self._loaded)
             self._loaded = None
@@ -132,6 +142,9 @@ class RollInCallback(BaseCallback):
             )
         if self.level == 2:
             check_explorable(model)
+        elsewhere = not isinstance(self.training_env.unwrapped, DummyVecEnv)
+        if elsewhere and getattr(self.teacher, "beta", 1) > 0:
+            check_travels(model)
         begins = self._loaded is None and not getattr(self.teacher, "steps", 0)
         if begins and getattr(model, "_n_updates", 0) and not self.anew:
             raise RollinError(
@@ -152,9 +165,12 @@ class RollInCallback(BaseCallback):
         self._freeze()
         if self.explorer is not None:
             self.explorer.restart()  # lines 6 and 7 of the detailed pseudocode
-        if self.verbose:
-            print(f"rollin: {reason}")  # noqa: T201  (as Stable-Baselines3's own callbacks do)
+        self._tell(reason)
         self.logger.record("rollin/advanced", reason, exclude=("tensorboard", "csv"))
+
+    def _tell(self, what: str) -> None:
+        if self.verbose:
+            print(f"rollin: {what}")  # noqa: T201  (as Stable-Baselines3's own callbacks do)
 
     def _freeze(self) -> None:
         assert self.school is not None
@@ -192,6 +208,7 @@ class RollInCallback(BaseCallback):
         for name in ("hidden", "cut", "abandoned", "episodes"):
             record(f"rollin/{name}", getattr(school, name))
         record("rollin/env_steps", school.steps)
+        record("rollin/level", self.level)
 
     def save(self, path: str | Path) -> Path:
         """Write teacher, guide, streams and explorer beside the model of this path."""
@@ -220,11 +237,12 @@ class RollInCallback(BaseCallback):
     def load(self, path: str | Path) -> "RollInCallback":
         """Take back what `save` wrote, when `learn` begins; returns the callback."""
         tensors, told = files.read(files.beside(path))
-        if told["level"] != self.level:
+        if self._asked_level not in (None, told["level"]):
             raise RollinError(
                 f"This was saved with level={told['level']}, and the callback has "
-                f"level={self.level}: use the same."
+                f"level={self._asked_level}: use the same."
             )
+        self._asked_level = told["level"]
         self.teacher.set_state(told["school"]["teacher"])
         self._loaded, self.school = (tensors, told), None
         claim(self.teacher, self)  # learn resets the envs before there is a guide
@@ -247,57 +265,3 @@ class RollInCallback(BaseCallback):
             self.school.load(self.guide, version)
         if self.explorer is not None:
             self.explorer.set_state(files.under(tensors, "explorer."), told["explorer"])
-
-
-class SB3Link:
-    """The wrappers of one of Stable-Baselines3's vector envs, which may live in other processes."""
-
-    def __init__(self, envs: VecEnv) -> None:
-        self.envs, self.count = envs, int(envs.num_envs)
-
-    def enrol(self, given: Sequence[Sequence[int]]) -> None:
-        """Call `enrol` on each wrapper."""
-        for i, one in enumerate(given):
-            self.envs.env_method("enrol", *one, indices=[i])
-
-    def assign(self, plans: Sequence[Sequence[Plan]]) -> None:
-        """Assign plans, some or none for each wrapper."""
-        for i, stock in enumerate(plans):
-            for plan in stock:
-                self.envs.env_method("assign", plan, indices=[i])
-
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
-        self.envs.env_method("load_guide", version, guide)
-
-    def get_states(self) -> list[dict[str, Any]]:
-        """The state of every wrapper."""
-        return self.envs.env_method("get_state")
-
-    def set_states(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Give every wrapper its state."""
-        for i, state in enumerate(states):
-            self.envs.env_method("set_state", state, indices=[i])
-
-    def playing(self) -> list[int]:
-        """Tickets of the episodes that are being played; 0 where none is."""
-        return [int(ticket) for ticket in self.envs.get_attr("playing")]
-
-
-def store(model: Any, step: PrefixStep) -> None:
-    """Put a hidden step into the replay buffer, as the learner does with its own."""
-    action = np.asarray(step.action)
-    if hasattr(model.action_space, "low"):
-        action = model.policy.scale_action(action)
-    info = {"TimeLimit.truncated": step.truncated and not step.terminated}
-    done = np.array([step.terminated or step.truncated])
-    model.replay_buffer.add(
-        _batch(step.observation), _batch(step.after), action[None], np.array([step.reward]), done,
-        [info],
-    )  # fmt: skip
-
-
-def _batch(observation: Any) -> Any:
-    if isinstance(observation, Mapping):
-        return {key: np.asarray(part)[None] for key, part in observation.items()}
-    return np.asarray(observation)[None]

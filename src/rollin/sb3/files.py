@@ -14,7 +14,7 @@ from rollin.errors import RollinError, reason
 from rollin.regular import check_regular
 from rollin.runs.files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 KEY = "rollin"
 Arrays = dict[str, NDArray[Any]]
 
@@ -27,7 +27,10 @@ def beside(path: str | Path) -> Path:
 
 def write(path: Path, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able values in one file, the old one or the new."""
-    kept = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+    kept = {  # NumPy gives a single number an axis when it makes it contiguous
+        name: np.ascontiguousarray(value).reshape(np.shape(value))
+        for name, value in tensors.items()
+    }
     text = json.dumps({"format": FORMAT, **told}, allow_nan=False)
     write_atomically(path, save(kept, {KEY: text}))
 
