@@ -181,7 +181,8 @@ def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):
 def test_the_example_of_an_own_environment_reaches_the_last_place(capsys):
     runpy.run_path(str(EXAMPLES / "own_env.py"))["main"](28_000)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "from scratch: 0 rewards in 28,000 steps"
+    assert lines[0] == "baseline: context 1 of 12 in 28,000 steps"
+    assert lines[1] == "ROLLIN:   context 12 of 12"
     assert lines[-1].startswith("kappa = 1.00")
 
 

@@ -7,14 +7,19 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from rollin import sb3 as sb3
+    from rollin import teachers as teachers
     from rollin.api import Trained, prepare, train
     from rollin.curriculum.contexts import Curriculum
+    from rollin.curriculum.mastery import Gap, Plateau
     from rollin.curriculum.rules import ReturnThreshold, SubOptimality, SuccessRate
+    from rollin.curriculum.step_gap import StepGap
+    from rollin.curriculum.steps import Halving
     from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher
+    from rollin.curriculum.visited import Visited
     from rollin.curriculum.walk import Walk
     from rollin.deep.own_agent import Agent, Transition
     from rollin.deep.practical import train_rollin
@@ -51,11 +56,14 @@ _HOMES = {
     "Curriculum": "rollin.curriculum.contexts",
     "EpisodeEnd": "rollin.curriculum.teacher",
     "ExactPG": "rollin.tabular.policy_gradient",
+    "Gap": "rollin.curriculum.mastery",
     "GoalContext": "rollin.envs.goals",
     "GoalView": "rollin.envs.goal_view",
     "Grid": "rollin.tabular.grid",
+    "Halving": "rollin.curriculum.steps",
     "NaturalPG": "rollin.tabular.policy_gradient",
     "Plan": "rollin.curriculum.teacher",
+    "Plateau": "rollin.curriculum.mastery",
     "Policy": "rollin.policy",
     "RandomHorizonSPG": "rollin.tabular.policy_gradient",
     "Replay": "rollin.sac.replay",
@@ -66,6 +74,7 @@ _HOMES = {
     "SACConfig": "rollin.sac.config",
     "School": "rollin.school",
     "Solution": "rollin.tabular.solve",
+    "StepGap": "rollin.curriculum.step_gap",
     "Streams": "rollin.streams",
     "Study": "rollin.sweeps.study",
     "SubOptimality": "rollin.curriculum.rules",
@@ -73,6 +82,7 @@ _HOMES = {
     "Teacher": "rollin.curriculum.teacher",
     "Trained": "rollin.api",
     "Transition": "rollin.deep.own_agent",
+    "Visited": "rollin.curriculum.visited",
     "Walk": "rollin.curriculum.walk",
     "Wall": "rollin.tabular.grid",
     "analyse": "rollin.tabular.theory",
@@ -102,11 +112,14 @@ __all__ = [
     "Curriculum",
     "EpisodeEnd",
     "ExactPG",
+    "Gap",
     "GoalContext",
     "GoalView",
     "Grid",
+    "Halving",
     "NaturalPG",
     "Plan",
+    "Plateau",
     "Policy",
     "RandomHorizonSPG",
     "Replay",
@@ -117,6 +130,7 @@ __all__ = [
     "SACConfig",
     "School",
     "Solution",
+    "StepGap",
     "Streams",
     "Study",
     "SubOptimality",
@@ -124,6 +138,7 @@ __all__ = [
     "Teacher",
     "Trained",
     "Transition",
+    "Visited",
     "Walk",
     "Wall",
     "__version__",
@@ -155,8 +170,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sb3":  # with torch, so only when asked for
-        return import_module("rollin.sb3")
+    if name in ("sb3", "teachers"):  # modules, sb3 with torch, so only when asked for
+        return import_module(f"rollin.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'rollin' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

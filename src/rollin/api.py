@@ -7,11 +7,12 @@ action = trained.policy.act(observation, context)
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 
@@ -21,15 +22,16 @@ from rollin.deep.own_agent import AgentState, train_agent
 from rollin.deep.practical import RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.box_env import Env
-from rollin.envs.check import check_env
+from rollin.envs.check import examine
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import ContextHandle
 from rollin.envs.registry import call_factory, make_contextual, make_raw, parse_env_options
 from rollin.errors import RollinError, in_python
 from rollin.names import plain_name
 from rollin.policy import Policy
-from rollin.runs.curricula import curriculum_of
+from rollin.runs.curricula import check_for_run, curriculum_of, teacher_of
 from rollin.runs.directory import RunDirectory
+from rollin.runs.driver import Driver
 from rollin.runs.engines.agent_options import AgentConfig
 from rollin.runs.engines.agent_run import AgentRun, made_agent, walked_by
 from rollin.runs.engines.deep import replay_rows
@@ -39,10 +41,12 @@ from rollin.runs.engines.rollin_run import RollinRun, trained_policy
 from rollin.runs.execute import execute
 from rollin.runs.options import configured
 from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunConfig, RunSpec
 
-DIRECTORY_OPTIONS = {"keep_replay", "log_every", "eval_episodes", "last"}
+DIRECTORY_OPTIONS = {"keep_replay", "log", "log_every", "eval_episodes", "last"}
 
+Config = TypeVar("Config", bound=RunConfig)
+Run = TypeVar("Run", bound=Driver[Any])
 Source = Env | Callable[[], Env] | str
 """An env, a function that makes one, or the name of a task."""
 
@@ -70,7 +74,7 @@ def train(
     curriculum: Curriculum | None = None,
     *,
     agent: Any = None,
-    beta: float = 0.1,
+    beta: float | None = None,
     steps: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
@@ -78,7 +82,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> Trained:
-    """Learn a curriculum with ROLLIN (β > 0) or its baseline (β = 0).
+    """Learn a curriculum with ROLLIN (β > 0; 0.1 if not given) or its baseline (β = 0).
 
     env: a contextual env, a function that makes one, or a task's name. curriculum: the env's own if
     not given. out: a run directory with metrics, checkpoints and result, in which the same call
@@ -90,8 +94,8 @@ def train(
     agent: one of yours in place of our two SAC agents, with any observations and actions: an object
     with the methods of `rollin.Agent`, or a function of (env, seed) that makes it. It learns alone,
     and a frozen copy of it is the guide. options are then method, gamma, prefix, counted,
-    env_options, horizon and, with `out`, log_every, eval_episodes and last. With `out` the run goes
-    on after an interruption if the agent gives its state; `Trained.policy` is the agent.
+    env_options, horizon and, with `out`, log, log_every, eval_episodes and last. With `out` the run
+    goes on after an interruption if the agent gives its state; `Trained.policy` is the agent.
 
     >>> import rollin
     >>> few = {"warmup": 200, "hidden": (8, 8), "batch": 16}
@@ -99,7 +103,8 @@ def train(
     >>> trained.k, trained.K, len(trained.returns)
     (0, 12, 2)
     """
-    options |= {"beta": beta, "seed": seed} | ({} if steps is None else {"steps": steps})
+    options |= {"seed": seed} | ({} if steps is None else {"steps": steps})
+    options |= {} if beta is None else {"beta": beta}
     if out is None:
         _refuse_directory_options(options)
     if agent is not None:
@@ -165,7 +170,9 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
     handle = _make(env, config)
     try:
         walked = curriculum_of(handle, config, curriculum)
-        check_env(handle, walked, deterministic=False, relabel=config.algorithm.relabel)
+        without = check_for_run(handle, config, walked)
+        if without is not None:
+            warnings.warn(without, stacklevel=3)  # whoever called prepare or train
         return DeepState.begin(
             handle,
             walked,
@@ -174,6 +181,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
             seed=config.seed,
             capacity=replay_rows(config),
             learner=config.learner,
+            teacher=teacher_of(handle, config, walked, anew=without is None),
         )
     except BaseException:
         if not isinstance(env, gymnasium.Env):
@@ -201,23 +209,32 @@ def _train_in_directory(
     on_event: Callable[[RollinStep], None] | None,
     should_stop: Callable[[], bool],
 ) -> Trained:
-    _refuse_one_env(env)
-    name = plain_name(env) if isinstance(env, str) else _name(env)
-    spec, directory = RunSpec(name, config), RunDirectory(out)
-    run = RollinRun(spec, directory, partial(_make, env, config), curriculum, on_event)
-    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
-    returns = read_metrics(out / "episodes.csv")["return"]
+    def begin(spec: RunSpec[RollinConfig], directory: RunDirectory) -> RollinRun:
+        return RollinRun(spec, directory, partial(_make, env, config), curriculum, on_event)
+
+    run, finished, returns = _executed(env, config, out, begin, should_stop)
     if not finished:
         return _trained(run.state, returns, finished=False)
     return _ended(Policy.load(out), run.directory.result(), returns)
 
 
-def _refuse_one_env(env: Source) -> None:
+def _executed(
+    env: Source,
+    config: Config,
+    out: Path,
+    begin: Callable[[RunSpec[Config], RunDirectory], Run],
+    should_stop: Callable[[], bool],
+) -> tuple[Run, bool, list[float]]:
+    """A run in a directory, up to its end or to a stop; whether it is finished; all returns."""
     if isinstance(env, gymnasium.Env):
         raise RollinError(
             "With `out`, env must be a function that makes the environment, or a task's name: "
             "evaluations in between need an environment of their own."
         )
+    name = plain_name(env) if isinstance(env, str) else _name(env)
+    run = begin(RunSpec(name, config), RunDirectory(out))
+    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
+    return run, finished, read_metrics(out / "episodes.csv")["return"]
 
 
 def _ended(policy: Any, result: dict[str, Any], returns: list[float]) -> Trained:
@@ -251,7 +268,7 @@ def _train_agent(
     try:
         handle = ContextHandle(made)
         walked = walked_by(handle, curriculum)
-        check_env(handle, walked, deterministic=False, relabel=False)
+        examine(handle, walked, deterministic=False, relabel=False)
         learner = made_agent(agent, made, config.seed)
         state = AgentState.begin(handle, walked, config.algorithm, learner, config.seed)
         returns = _consumed(train_agent(state), config.steps, on_event, should_stop)
@@ -271,15 +288,13 @@ def _agent_in_directory(
     on_event: Callable[[RollinStep], None] | None,
     should_stop: Callable[[], bool],
 ) -> Trained:
-    _refuse_one_env(env)
-    name = plain_name(env) if isinstance(env, str) else _name(env)
-    spec, directory = RunSpec(name, config), RunDirectory(out)
-    run = AgentRun(spec, directory, env, agent, curriculum, on_event)
-    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
-    returns = read_metrics(out / "episodes.csv")["return"]
+    def begin(spec: RunSpec[AgentConfig], directory: RunDirectory) -> AgentRun:
+        return AgentRun(spec, directory, env, agent, curriculum, on_event)
+
+    run, finished, returns = _executed(env, config, out, begin, should_stop)
     if not finished:
         return _told(run.state.agent, run.state.progress, returns, finished=False)
-    return _ended(run.learned(), directory.result(), returns)
+    return _ended(run.learned(), run.directory.result(), returns)
 
 
 def _name(make: Any) -> str:

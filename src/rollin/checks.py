@@ -75,6 +75,13 @@ def positive(name: str, value: float, most: float = LARGEST) -> float:
     return float(value)
 
 
+def check_share(name: str, value: float) -> float:
+    """A share, from 0 to 1."""
+    if not 0 <= value <= 1:
+        raise RollinError(f"{name} must lie in [0, 1], got {value}.")
+    return float(value)
+
+
 def within(name: str, value: float, most: float = LARGEST) -> float:
     """A finite number whose size is not larger than `most`."""
     if not math.isfinite(value):

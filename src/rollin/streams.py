@@ -42,10 +42,11 @@ class Streams:
 
     def __getitem__(self, name: str) -> Generator:
         full = self._prefix + name
-        if full not in self._generators:
+        found = self._generators.get(full)
+        if found is None:
             sequence = SeedSequence(self.seed, spawn_key=(zlib.crc32(full.encode()),))
-            self._generators[full] = Generator(PCG64(sequence))
-        return self._generators[full]
+            found = self._generators[full] = Generator(PCG64(sequence))
+        return found
 
     def get_state(self) -> dict[str, NDArray[np.uint64]]:
         """The state of every stream that was used."""

@@ -467,6 +467,8 @@ def node_cases(engine: str, state: str) -> list[Case]:
     deep = b"[" * 200_000
     cases = []
     for file in WHOLE[state]:
+        if (engine, file) == ("until-solved", "policy.safetensors"):  # which leaves none
+            continue
         whole = {name: replaced(file, make) for name, make in NODES.items()}
         if file not in (".lock", "policy.safetensors"):
             whole["nested"] = rewritten(file, lambda data: deep)

@@ -80,7 +80,7 @@ TABULAR: list[tuple[Damage, str]] = [
     (result(switches=[3]), "expected `object`, got `int`, at switches[0]"),
     (result(switches=[{**SWITCH, "success_rho": None}]), "at switches[0].success_rho"),
     (result(switches=[{**SWITCH, "step": s} for s in (5, 2)]), "must rise"),
-    (result(switches=[SWITCH] * 17), "its switches must lead to k = 4 one by one"),
+    (result(switches=[SWITCH] * 17), "its switches must lead to k = 4 of"),
     (unsealed(swapped("metrics.csv", r"^(\d+),", "nan,")), "the steps of metrics.csv must be"),
     (unsealed(swapped("metrics.csv", r"(?s)\n.*", "\n")), "metrics.csv has no rows"),
     (swapped("metrics.csv", r"^(\d+),", r"\g<1>0,"), "metrics.csv does not match its checksum"),

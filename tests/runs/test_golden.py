@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import pytest
 
+import rollin
 from rollin.cli import main
 from rollin.envs.registry import TASKS
 from rollin.paper.tables import all_conditions
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import engine_for, engines, read_record, spec_of
-from rollin.runs.files import read_json
+from rollin.runs.engines import MODULES, engine_for, engines, read_record, spec_of
+from rollin.runs.files import read_json, write_json
 from rollin.runs.options import config_from
 from rollin.runs.spec import RunConfig, RunSpec
 
@@ -71,34 +72,61 @@ def test_an_option_that_came_later_changes_no_hash_at_its_default() -> None:
 # ------------------------------------------------------------------ run directories
 
 RUNS = sorted(path.parent for path in GOLDEN.rglob("config.json"))
+VERSIONS = sorted({path.parents[1] for path in RUNS})
 
 
 @pytest.fixture
 def kept(request, tmp_path) -> Path:
-    """A copy of a run directory: nothing may change the one that is kept."""
-    return Path(shutil.copytree(request.param, tmp_path / "run"))
+    """A copy of a directory: nothing may change the one that is kept."""
+    return Path(shutil.copytree(request.param, tmp_path / "kept"))
 
 
-def test_there_is_a_finished_and_an_unfinished_run_of_every_engine() -> None:
-    states = {f"{path.parent.name}/{path.name}" for path in RUNS}
-    names = [found.name for found in engines()]
-    assert states == {f"{name}/{state}" for name in names for state in ("finished", "unfinished")}
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.name)
+def test_there_is_a_finished_and_an_unfinished_run_of_every_engine(version: Path) -> None:
+    found = {f"{path.parent.name}/{path.name}" for path in RUNS if version in path.parents}
+    names = [one.name for one in engines()]
+    assert found == {f"{name}/{state}" for name in names for state in ("finished", "unfinished")}
 
 
-@pytest.mark.parametrize("kept", RUNS, ids=lambda p: f"{p.parent.name}-{p.name}", indirect=True)
-def test_a_run_of_an_earlier_version_is_listed_plotted_and_gone_on_with(kept, capsys) -> None:
+def test_every_run_is_of_the_version_that_it_is_kept_for() -> None:
+    for path in RUNS:
+        made_by = read_json(path / "config.json")["versions"]["rollin"]
+        assert made_by == path.parents[1].name
+
+
+@pytest.mark.parametrize("kept", VERSIONS, ids=lambda path: path.name, indirect=True)
+def test_runs_of_a_version_are_plotted_and_reported(kept, capsys) -> None:
+    assert main(["plot", str(kept), "--out", str(kept.parent / "curves.png")]) == 0
+    assert f"Curves of {len(MODULES)} runs" in capsys.readouterr().out
+    assert main(["report", str(kept), "--out", str(kept.parent / "report.html")]) == 0
+    assert capsys.readouterr().out.count("not finished") == len(MODULES)
+
+
+@pytest.mark.parametrize("kept", RUNS, ids=lambda p: "-".join(p.parts[-3:]), indirect=True)
+def test_a_run_of_an_earlier_version_is_listed_and_gone_on_with(kept, capsys) -> None:
     finished = (kept / "result.json").exists()
     before = read_json(kept / "result.json") if finished else None
     hashed = read_json(kept / "config.json")["spec_hash"]
     assert spec_of(RunDirectory(kept)).hash == hashed
     assert main(["list", str(kept)]) == 0
     assert ("finished" if finished else "interrupted") in capsys.readouterr().out
-    assert main(["plot", str(kept), "--out", str(kept.parent / "curves.png")]) == 0
-    assert main(["resume", str(kept), "--trust"]) == 0  # an agent is code
-    assert main(["report", str(kept), "--out", str(kept.parent / "report.html")]) == 0
+    made_by = read_json(kept / "config.json")["versions"]["rollin"]
+    assert main(["resume", str(kept), "--trust"]) == 0  # a factory or an agent is code
+    told = f"rollin {made_by} → {rollin.__version__}" in capsys.readouterr().err
+    assert told == (not finished and made_by != rollin.__version__)
     after = read_json(kept / "result.json")
     assert before in (None, after)
     record = read_record(RunDirectory(kept))
     assert record.finished
     assert record.step == record.steps
     assert record.spec_hash == hashed
+
+
+def test_of_a_checkpoint_that_cannot_be_gone_on_with_only_that_is_told(tmp_path, capsys) -> None:
+    kept = Path(shutil.copytree(GOLDEN / "0.1.0" / "tabular" / "unfinished", tmp_path / "kept"))
+    manifest = read_json(kept / "checkpoint" / "manifest.json")
+    assert manifest["versions"]["rollin"] != rollin.__version__
+    write_json(kept / "checkpoint" / "manifest.json", {**manifest, "step": manifest["step"] + 1})
+    assert main(["resume", str(kept)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "checksum" in line

@@ -33,7 +33,6 @@ from rollin.streams import Streams
 from tests.killing import kill_after_a_checkpoint, needs_signals, same_run, stop_at
 from tests.toys import Constant, Target
 
-ROOT = Path(__file__).parents[2]
 SMALL = SACConfig(hidden=(16, 16), batch=16)
 
 
@@ -167,12 +166,9 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, optio
 
 @needs_signals
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path):
-    spec = walk(9000, log_every=3000)
+    spec = walk(6000, log_every=2000)
     run(spec, tmp_path / "whole")
-    spec_text, delays = "walk(9000, log_every=3000)", (0.0, 0.03, 0.1)
-    kills = kill_after_a_checkpoint(
-        "tests.runs.test_sac_runs", spec_text, tmp_path / "parts", delays
-    )
+    kills = kill_after_a_checkpoint(spec, tmp_path / "parts", (0.0, 0.03, 0.1))
     assert kills == 3
     assert run(spec, tmp_path / "parts")
     same_run(tmp_path / "whole", tmp_path / "parts")

@@ -16,7 +16,7 @@ from rollin.runs.files import read_json, remove_file, write_atomically
 from rollin.runs.systems import is_alive, patiently
 from rollin.sweeps import local, machine
 from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.local import LocalExecutor
+from tests.forks import forking
 from tests.runs.test_tabular_runs import spec
 
 # what a Python of Windows does not have, for this process and all that it starts
@@ -256,7 +256,7 @@ def test_workers_save_and_leave_where_no_signal_can_tell_them(tmp_path, monkeypa
     monkeypatch.setattr(local, "CAN_ASK_TO_LEAVE", False)
     monkeypatch.setattr("multiprocessing.process.BaseProcess.terminate", None)  # kills on Windows
     short, long = (Job(f"{n}", spec(steps=n), tmp_path / f"{n}") for n in (5, 1_000_000))
-    executor = LocalExecutor(2, memory=1 << 40)
+    executor = forking(2, memory=1 << 40)
     news: list[JobEvent] = []
     for job in (short, long):
         executor.start(job)

@@ -3,10 +3,6 @@
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,12 +29,12 @@ from rollin.runs.mdps import load_mdp, mdp_of
 from rollin.runs.records import Reading
 from rollin.runs.rows import MetricsWriter, read_metrics
 from rollin.runs.spec import RunSpec
-from rollin.runs.tensorboard import TensorBoardLogger, proto
+from rollin.runs.tensorboard import TensorBoardLogger
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
 from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.provable import rollin
-from tests.killing import needs_signals
+from tests.killing import kill_after_a_checkpoint, needs_signals
 from tests.made_runs import as_older
 
 TIMES = ("seconds",)
@@ -130,11 +126,19 @@ def test_a_result_without_them_is_still_read(tmp_path) -> None:
 
 def read_events(path: Path) -> list:
     """The records of an event file: length, its checksum, data, its checksum."""
+    from tensorboardX.proto import event_pb2  # here: it imports PyTorch
+    from tensorboardX.record_writer import masked_crc32c
+
+    proto: Any = event_pb2  # protobuf makes its classes at import
     data, at, events = path.read_bytes(), 0, []
     while at < len(data):
         length = int.from_bytes(data[at : at + 8], "little")
+        for begin, end in ((at, at + 8), (at + 12, at + 12 + length)):
+            checksum = int.from_bytes(data[end : end + 4], "little")
+            assert checksum == masked_crc32c(data[begin:end])
         events.append(proto.Event.FromString(data[at + 12 : at + 12 + length]))
         at += length + 16
+    assert events[0].file_version == "brain.Event:2"
     return events
 
 
@@ -155,17 +159,20 @@ def test_tensorboard_has_the_numbers_of_the_metrics(tmp_path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_tensorboard_after_a_resume_and_on_a_full_disk(tmp_path) -> None:
     logger = TensorBoardLogger(tmp_path, step=40)
-    logger.write({"step": 41, "x": 1.0})
-    records: Any = logger._writer._py_recordio_writer
-    file = records._writer
+    logger.write({"step": 41, "x": 1.0, "not": np.nan, "κ/b": -2.5})
+    logger.write({"step": 10**9, "x": 1e300, "not": np.inf})
+    events: Any = logger._events
+    file = events._file
     file.flush()
     (path,) = (tmp_path / "tensorboard").iterdir()
-    restart, point = read_events(path)[1:]
+    assert "tfevents" in path.name  # what TensorBoard looks for
+    restart, *points = read_events(path)[1:]
     assert restart.step == 41
-    assert restart.HasField("session_log")
-    assert point.summary.value[0].simple_value == 1.0
+    assert restart.session_log.status == restart.session_log.START
+    found = [(p.step, {v.tag: v.simple_value for v in p.summary.value}) for p in points]
+    assert found == [(41, {"x": 1.0, "κ/b": -2.5}), (10**9, {"x": float(np.finfo("f4").max)})]
     with open("/dev/full", "wb", buffering=0) as full:
-        records._writer = full
+        events._file = full
         with pytest.raises(RollinError, match="tensorboard could not be written: no space left"):
             logger.write({"step": 42, "x": 2.0})
     file.close()
@@ -194,6 +201,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
         {"algorithm": "spg", "alpha": 0.1},
         {"gradient": "exact"},
         {"reset_adam": False},
+        {"rule": "gap", "learning_rate": 0.02},
         {
             "algorithm": "two-phase-spg",
             "alpha": 0.1,
@@ -204,7 +212,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
     ],
 )
 def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options) -> None:
-    whole = spec(steps=240, threshold=0.3, **options)
+    whole = spec(**({"steps": 240} | ({} if "rule" in options else {"threshold": 0.3}) | options))
     run(whole, tmp_path / "whole")
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
     stops = iter([17, 18, 90, 201])
@@ -225,30 +233,10 @@ def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, op
 
 @needs_signals
 def test_killed_without_warning_a_run_goes_on_bit_for_bit(tmp_path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from rollin.runs import driver, execute;"
-        "from tests.runs.test_tabular_runs import spec;"
-        "driver.CHECKPOINT_SECONDS = 0.0; driver.STATUS_SECONDS = 0.05;"
-        "execute.run(spec(steps=1500), Path(sys.argv[1]))"
-    )
     run(spec(steps=1500), tmp_path / "whole")
     out = tmp_path / "parts"
-    rng = np.random.default_rng(0)
-    kills = 0
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", script, str(out)])
-        manifest = out / "checkpoint" / "manifest.json"
-        seen = manifest.stat().st_mtime_ns if manifest.exists() else 0
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            if manifest.exists() and manifest.stat().st_mtime_ns != seen:
-                break
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.2))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait()
+    delays = np.random.default_rng(0).uniform(0, 0.2, 3)
+    kills = kill_after_a_checkpoint(spec(steps=1500), out, delays)
     assert kills >= 2
     run(spec(steps=1500), out)
     assert_same_run(tmp_path / "whole", out)
@@ -484,12 +472,28 @@ def test_a_full_disk_is_one_sentence_and_earlier_results_stay(tmp_path, monkeypa
         ({"seed": -1}, "--seed"),
         ({"learning_rate": 0.0}, "--learning-rate"),
         ({"threshold": 1.0}, "threshold"),
+        ({"threshold": 0.3, "rule": "gap"}, "--threshold belongs to --rule success"),
         ({"algorithm": "pg", "gradient": "exact"}, "batch-spg"),
     ],
 )
 def test_bad_options_are_named(options, words: str) -> None:
     with pytest.raises(RollinError, match=words):
         spec(**options)
+
+
+def test_without_a_threshold_a_run_says_what_it_saw(tmp_path) -> None:
+    """Where nothing ever changes there is nothing to decide by, which is told."""
+    run(spec(rule="gap", learning_rate=0.02, steps=400), tmp_path / "rises")
+    result = read_json(tmp_path / "rises" / "result.json")
+    reasons = [switch["reason"] for switch in result["switches"]]
+    assert reasons[0].endswith(", settled")
+    assert "which mastered the context before" in reasons[1]
+    assert result["warning"] is None
+    hopeless = {"rule": "gap", "learning_rate": 1e-12, "gradient": "exact", "steps": 60}
+    run(spec(**hopeless), tmp_path / "flat")
+    result = read_json(tmp_path / "flat" / "result.json")
+    assert result["k"] == 0
+    assert "--rule gap saw the same success rate in all 60 steps" in result["warning"]
 
 
 def test_literal_takes_the_printed_reading() -> None:

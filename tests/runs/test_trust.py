@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rollin.cli import main
+from rollin.cli.watch_page import Watched
 from rollin.imports import check_code, only_named
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.sac_options import SACRunConfig
@@ -17,6 +18,7 @@ from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.execute import run
 from rollin.runs.options import configured
 from rollin.runs.spec import RunSpec, digest
+from tests.made_runs import STUDIES
 
 DEEP = {"hidden": (8, 8), "batch": 16, "eval_episodes": 1, "warmup": 32, "steps": 60}
 SPECS = {
@@ -153,6 +155,8 @@ def test_looking_at_runs_runs_nothing(runs, tmp_path, capsys, monkeypatch) -> No
     (tmp_path / "theirs" / "sweep.json").write_text(json.dumps(sweep))
     for command in (["list", "theirs"], ["report", "theirs"], ["plot", "theirs"]):
         assert main(command) in (0, 2)
+    with only_named():
+        Watched([Path("theirs")], STUDIES).refresh()
     assert len(capsys.readouterr().err.splitlines()) <= 3
     assert not (tmp_path / "sung").exists()
 

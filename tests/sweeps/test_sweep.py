@@ -13,6 +13,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_of
 from rollin.runs.engines.base import BASE, Demands
 from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.jobs import Job, JobEvent
@@ -21,7 +22,8 @@ from rollin.sweeps.machine import _free_of_container, cores, free_memory
 from rollin.sweeps.queue import run_jobs
 from rollin.sweeps.study import Condition, Study
 from rollin.sweeps.sweep import Fingerprints, Sweep, find_runs
-from tests.here import HereExecutor
+from tests.forks import forking
+from tests.here import HereExecutor, hurried
 from tests.killing import needs_signals
 from tests.runs.test_tabular_runs import assert_same_run, spec
 
@@ -38,8 +40,6 @@ def test_jobs_run_in_parallel_and_equal_single_runs(tmp_path) -> None:
     assert sorted(kinds) == sorted(
         (kind, job.name) for job in todo for kind in ("started", "finished")
     )
-    from rollin.runs.execute import run
-
     run(todo[1].spec, tmp_path / "alone", "cmd")
     assert_same_run(tmp_path / "alone", todo[1].out)
 
@@ -49,7 +49,7 @@ def test_one_bad_run_does_not_end_the_sweep(tmp_path) -> None:
     bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "sweep" / "bad")
     reports: list[JobEvent] = []
     planned = [todo[0], bad, *todo[1:]]
-    failed = run_jobs(planned, LocalExecutor(1), retries=0, on_event=reports.append)
+    failed = run_jobs(planned, forking(1), retries=0, on_event=reports.append)
     assert failed == [bad]
     errors = [r.status["error"] for r in reports if r.kind == "failed"]
     assert "no_such:task cannot be loaded" in errors[0]
@@ -75,7 +75,7 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> No
     todo = [*jobs(tmp_path, 1, steps=600), *jobs(tmp_path / "more", 1, steps=30)]
     reports: list[JobEvent] = []
     kill = killer(todo[0], 1, reports)
-    assert run_jobs(todo, LocalExecutor(1), on_event=kill) == []
+    assert run_jobs(todo, LocalExecutor(1), on_event=kill, clock=hurried) == []
     (again,) = [r for r in reports if r.kind == "again"]
     assert again.job is todo[0]
     assert "worker process died" in again.status["error"]
@@ -84,9 +84,8 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> No
     steps = [r.status["step"] for r in later if r.kind == "progress"]
     assert steps[0] > 1  # it did not begin anew
     monkeypatch.delenv("ROLLIN_CHECKPOINT_SECONDS")
-    alone = Job("alone", todo[0].spec, tmp_path / "alone")
-    run_jobs([alone], LocalExecutor(1))  # with as many threads for linear algebra
-    assert_same_run(alone.out, todo[0].out)
+    run(todo[0].spec, tmp_path / "alone")
+    assert_same_run(tmp_path / "alone", todo[0].out)
 
 
 @needs_signals
@@ -94,7 +93,7 @@ def test_a_run_whose_worker_dies_again_and_again_is_given_up(tmp_path) -> None:
     todo = [*jobs(tmp_path, 1, steps=100_000), *jobs(tmp_path / "more", 2, steps=30)]
     reports: list[JobEvent] = []
     kill = killer(todo[0], 99, reports)
-    assert run_jobs(todo, LocalExecutor(1), retries=0, on_event=kill)[-1:] == [todo[0]]
+    assert run_jobs(todo, forking(1), retries=0, on_event=kill, clock=hurried)[-1:] == [todo[0]]
     assert read_json(todo[0].out / "status.json")["state"] == "failed"
     assert all((job.out / "result.json").exists() for job in todo[1:])
 
@@ -109,24 +108,24 @@ def test_a_worker_that_is_told_to_leave_costs_neither_its_run_nor_another(tmp_pa
         if report.kind == "progress" and not any(r.kind == "again" for r in reports):
             os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGTERM)
 
-    assert run_jobs(todo, LocalExecutor(1), retries=0, on_event=terminate) == []
+    assert run_jobs(todo, forking(1), retries=0, on_event=terminate, clock=hurried) == []
     assert {r.job.name for r in reports if r.kind == "again"} == {todo[0].name}
     assert all((job.out / "result.json").exists() for job in todo)
 
 
 def test_a_run_that_another_process_has_is_waited_for(tmp_path) -> None:
     (job,) = jobs(tmp_path, 1, steps=20)
-    run = RunDirectory.claim(job.out, job.spec, Fingerprints().of(job.spec), "")
+    taken = RunDirectory.claim(job.out, job.spec, Fingerprints().of(job.spec), "")
     reports: list[JobEvent] = []
     with ExitStack() as held:
-        held.enter_context(run.lock())
+        held.enter_context(taken.lock())
 
         def let_go(report: JobEvent) -> None:
             reports.append(report)
             if report.kind == "again":
                 held.close()
 
-        assert run_jobs([job], LocalExecutor(1), retries=0, on_event=let_go) == []
+        assert run_jobs([job], forking(1), retries=0, on_event=let_go, clock=hurried) == []
     assert [r.kind for r in reports if r.is_end] == ["again", "finished"]
     assert "is being run by process" in reports[1].status["error"]
 
@@ -140,7 +139,7 @@ def test_a_worker_killed_while_idle_does_not_cost_a_run(tmp_path) -> None:
             os.kill(read_json(todo[0].out / "status.json")["pid"], signal.SIGKILL)
             time.sleep(0.3)
 
-    assert run_jobs(todo, LocalExecutor(1), on_event=kill_after_first) == []
+    assert run_jobs(todo, forking(1), on_event=kill_after_first, clock=hurried) == []
     assert all((job.out / "result.json").exists() for job in todo)
 
 
@@ -154,9 +153,9 @@ def test_runs_that_take_too_much_memory_together_wait_for_each_other(tmp_path) -
         running += {"started": 1, "finished": -1}.get(report.kind, 0)
         most.append(running)
 
-    assert run_jobs(todo, LocalExecutor(2, memory=2 * BASE - 1), on_event=count) == []
+    assert run_jobs(todo, forking(2, memory=2 * BASE - 1), on_event=count) == []
     assert max(most) == 1
-    tiny = LocalExecutor(2, memory=1)  # less than one run takes: it is let in all the same
+    tiny = forking(2, memory=1)  # less than one run takes: it is let in all the same
     assert run_jobs(jobs(tmp_path / "tiny", 2, steps=5), tiny) == []
 
 

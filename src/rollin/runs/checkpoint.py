@@ -72,6 +72,17 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
             remove_file(old)
 
 
+def written_with(directory: Path) -> dict[str, str]:
+    """The versions that wrote the latest checkpoint; empty if there is none, or it was changed."""
+    check_own(directory)
+    path = directory / MANIFEST
+    if not os.path.lexists(path):
+        return {}
+    raw = read_json(path)
+    manifest: ManifestFile = converted(raw, ManifestFile, path)
+    return manifest.versions if _unchanged(manifest, raw, path) else {}
+
+
 def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
     """The latest complete checkpoint of this very spec, or None if there is none yet."""
     check_own(directory)

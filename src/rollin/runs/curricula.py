@@ -1,15 +1,31 @@
-"""From the options of a run of ROLLIN to its environment and its curriculum."""
+"""From the options of a run of ROLLIN to its environment, its curriculum and its teacher."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from rollin.curriculum.contexts import Curriculum
+import numpy as np
+
+from rollin.curriculum.contexts import FINEST, Curriculum
+from rollin.curriculum.mastery import Gap, Mastery, Plateau
+from rollin.curriculum.places import Fulfils
 from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
+from rollin.curriculum.steps import Halving, Steps
+from rollin.curriculum.teacher import Course
+from rollin.curriculum.teachers import make_teacher
+from rollin.curriculum.visited import Visited
+from rollin.curriculum.walk import Relabelled, Walk
+from rollin.deep.state import check_relabelling
+from rollin.envs.check import examine
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
-from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_options import RULES_WITHOUT, VISITED, WALK, RollinConfig
 from rollin.runs.spec import RunSpec
+from rollin.streams import Streams
+
+STEP = 1 / 12  # of the path: the first step where none is given
 
 
 def env_of(spec: RunSpec[RollinConfig], render_mode: str | None = None) -> ContextEnv:
@@ -53,14 +69,128 @@ def curriculum_of(
     elif config.contexts is not None:
         own = Curriculum.listed(_json("--contexts", config.contexts), rule)
     assert own is not None
+    if rule is None:
+        own = replace(own, rule=None)
+    finer = halves(config, own) and own.path is not None
     return own.changed(
-        delta=config.delta,
+        delta=min(FINEST, own.delta or 1) if finer else config.delta,
         start=config.start,
         rule=rule,
         episodes=episodes,
         kappa=config.kappa,
         threshold_at=config.threshold_at,
     )
+
+
+def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum) -> str | None:
+    """Refuse an environment that a run cannot use; returns what it has to do without, in words.
+
+    Relabelling and visited places need rewards of outcomes under other contexts, for a batch. The
+    gap would be better off with them, and takes the first episodes under a context if it must.
+    """
+    needs = config.algorithm.relabel or config.teacher == VISITED
+    uses = curriculum.rule is None and config.teacher == WALK and env.can_relabel
+    try:
+        examine(env, curriculum, deterministic=False, relabel=needs or uses)
+    except RollinError as error:
+        if needs or not uses:
+            raise
+        examine(env, curriculum, deterministic=False, relabel=False)
+        return (
+            f"{str(error).rstrip('.')}. So the threshold of a context is taken from the first "
+            "episodes there, not from earlier ones with their rewards computed anew."
+        )
+    return None
+
+
+def teacher_of(
+    env: ContextEnv, config: RollinConfig, curriculum: Curriculum, *, anew: bool = True
+) -> Course:
+    """Who chooses contexts of the curriculum, as the options say.
+
+    anew: whether rewards can be computed for a batch, if the environment says that they can at all.
+    """
+    options = config.algorithm
+    if config.teacher == VISITED:
+        check_relabelling(env)
+        parts = {"to_context": _to_context(env), "fulfils": _fulfils(env)}
+        return Visited(curriculum, options.rolls_in, **parts, relabelled=_relabelled(env))
+    if config.teacher != WALK:
+        if config.teacher == "reverse" and not env.takes_start:
+            raise RollinError(
+                f"--teacher reverse begins episodes near the goal, and {env.name} cannot: give it "
+                'takes_start = True and a reset that begins at options["start"], or choose another '
+                "teacher."
+            )
+        stream = Streams(config.seed)["teacher"]
+        return make_teacher(config.teacher, curriculum, options.rolls_in, stream)
+    return Walk(
+        curriculum,
+        options.rolls_in,
+        counted=options.counted,
+        scratch=options.method == "scratch",
+        need=options.need,
+        when=_when(config, curriculum),
+        where=_where(config, curriculum),
+        relabelled=_relabelled(env) if anew else None,
+    )
+
+
+def _when(config: RollinConfig, curriculum: Curriculum) -> Mastery | None:
+    """Who says that a context is mastered; None: the curriculum's own rule."""
+    if curriculum.rule is not None:
+        return None
+    kind = Plateau if config.rule == "plateau" else Gap
+    return kind(window=curriculum.episodes)
+
+
+def halves(config: RollinConfig, curriculum: Curriculum) -> bool:
+    """Whether the path is laid out finely, for steps that adapt themselves or for a teacher."""
+    if config.stride is None:
+        return curriculum.rule is None or config.teacher != WALK
+    return config.stride == "halving"
+
+
+def _where(config: RollinConfig, curriculum: Curriculum) -> Steps | None:
+    """Who chooses the next context; None: the curriculum's own list."""
+    step = config.delta or STEP
+    return Halving(step, step) if halves(config, curriculum) else None
+
+
+def _relabelled(env: ContextEnv) -> Relabelled | None:
+    """What an episode would have earned under another context, where the env can tell."""
+    if not env.can_relabel:
+        return None
+
+    def earned(outcomes: Any, context: Any) -> float:
+        contexts = np.broadcast_to(np.asarray(context, np.float32), (len(outcomes), len(context)))
+        return float(np.sum(env.compute_reward(np.asarray(outcomes, np.float32), contexts)))
+
+    return earned
+
+
+def _to_context(env: ContextEnv) -> Callable[[Any], Any]:
+    """The contexts that outcomes fulfil, NaN where these lie outside the env's space."""
+    space = env.context_space
+
+    def made(outcomes: Any) -> Any:
+        found = np.asarray(env.to_context(outcomes), np.float64)
+        inside = np.all((found >= space.low) & (found <= space.high), axis=1)
+        return np.where(inside[:, None], found, np.nan)
+
+    return made
+
+
+def _fulfils(env: ContextEnv) -> Fulfils:
+    """Whether outcomes fulfil contexts, all of them with all."""
+
+    def fulfilled(outcomes: Any, contexts: Any) -> Any:
+        pairs = len(outcomes), len(contexts)
+        every = np.repeat(outcomes, pairs[1], 0), np.tile(contexts, (pairs[0], 1))
+        told = env.are_successes(*(np.asarray(part, np.float32) for part in every))
+        return np.asarray(told, bool).reshape(pairs)
+
+    return fulfilled
 
 
 def _printed(env: ContextEnv) -> Curriculum:
@@ -72,9 +202,16 @@ def _printed(env: ContextEnv) -> Curriculum:
     return env.printed
 
 
-def _rule(config: RollinConfig, own: Curriculum | None) -> EpisodeRule:
-    """The rule that the options name; what they leave open is the own curriculum's."""
+def _rule(config: RollinConfig, own: Curriculum | None) -> EpisodeRule | None:
+    """The rule that the options name; what they leave open is the own curriculum's.
+
+    None: a rule that needs no threshold.
+    """
     before = None if own is None else own.rule
+    if config.rule in RULES_WITHOUT:
+        return None
+    if config.rule is None and config.threshold is None and before is None:
+        return None
     threshold, slope = config.threshold, config.threshold_slope
     success = isinstance(before, SuccessRate) if config.rule is None else config.rule == "success"
     same = before is not None and success == isinstance(before, SuccessRate)

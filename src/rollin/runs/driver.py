@@ -7,12 +7,14 @@ that was never interrupted (same machine, versions and threads).
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
 import numpy as np
 
+from rollin import compile_time
 from rollin.checks import seconds_from
+from rollin.curriculum.progress import Advance
 from rollin.errors import RollinError
 from rollin.regular import check_regular
 from rollin.runs.checkpoint import (
@@ -25,6 +27,7 @@ from rollin.runs.checkpoint import (
 )
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import check_own, remove_temporaries
+from rollin.runs.loggers import Loggers, check_installed
 from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Config, RunSpec
 from rollin.runs.tensorboard import TensorBoardLogger
@@ -41,6 +44,11 @@ OnStatus = Callable[[dict[str, Any]], None]
 ShouldStop = Callable[[], bool]
 
 
+def working_time() -> float:
+    """A clock that stands while functions are compiled, which is done once per machine."""
+    return time.perf_counter() - compile_time.seconds()
+
+
 class LeaveError(Exception):
     """The run is to stop, and has waited long enough for a moment at which it can save."""
 
@@ -51,14 +59,14 @@ class Pace:
     def __init__(self, on_status: OnStatus, should_stop: ShouldStop) -> None:
         self.on_status, self.should_stop = on_status, should_stop
         self._asked: float | None = None  # when it was first seen that the run is to stop
-        self._began = self._now = self._saved = time.perf_counter()
+        self._began = self._now = self._saved = working_time()
         self._reported = self._heard = -float("inf")
         self._step = 0
         self._warm: tuple[int, float] | None = None  # after the first step, which may compile
 
     def tick(self, step: int) -> float:
         """Note that a step is done; returns the seconds since the run was begun or resumed."""
-        self._now, self._step = time.perf_counter(), step
+        self._now, self._step = working_time(), step
         self._warm = self._warm or (step, self._now)
         return self._now - self._began
 
@@ -110,6 +118,7 @@ class Driver(ABC, Generic[Config]):
     """Files that it opens besides its CSVs."""
 
     def __init__(self, spec: RunSpec[Config], directory: RunDirectory) -> None:
+        check_installed(spec.config.log)
         self.spec, self.directory = spec, directory
         self.seconds = 0.0
         self.pause: Callable[[], None] = lambda: None
@@ -130,6 +139,11 @@ class Driver(ABC, Generic[Config]):
     def at_end(self) -> bool:
         """Whether the last step is done."""
         return self.step >= self.config.steps
+
+    @property
+    def advances(self) -> Sequence[Advance]:
+        """Switches of context so far, if it walks a curriculum."""
+        return ()
 
     def fingerprint(self) -> str:
         """Tells the task from another of the same name, if there can be one."""
@@ -181,9 +195,11 @@ class Driver(ABC, Generic[Config]):
 
     def execute(self, on_status: OnStatus, should_stop: ShouldStop) -> bool:
         """Run to the end, or until `should_stop`; returns whether it finished."""
+        pace = Pace(on_status, should_stop)
         try:
-            return self._execute(Pace(on_status, should_stop))
-        except KeyboardInterrupt:
+            with compile_time.heard_by(lambda: self._report(pace, compiling=True)):
+                return self._execute(pace)
+        except (KeyboardInterrupt, BrokenPipeError):  # or nobody hears of the run any more
             self.directory.write_status("interrupted", **self._full_status(None))
             raise
         except BaseException as error:
@@ -196,13 +212,16 @@ class Driver(ABC, Generic[Config]):
             remove_temporaries(directory)
         self._restore()
         board = TensorBoardLogger(self.directory.path, self.step)
+        others = Loggers(self.config.log, self.directory, self.spec)
         self.pause = pace.check
+        finished = False
         try:
-            finished = self._loop(board, pace)
+            finished = self._loop(board, others, pace)
         except LeaveError:  # the last checkpoint is what it goes on from
-            finished = False
+            pass
         finally:
             board.close()
+            others.close(finished=finished)
         if not finished:
             self.directory.write_status("interrupted", **self._full_status(None))
             return False
@@ -212,7 +231,7 @@ class Driver(ABC, Generic[Config]):
         self.tidy()
         return True
 
-    def _loop(self, board: TensorBoardLogger, pace: Pace) -> bool:
+    def _loop(self, board: TensorBoardLogger, others: Loggers, pace: Pace) -> bool:
         """Run to the last step (True), or until a stop, with a checkpoint (False)."""
         config, spent_before = self.config, self.seconds
         save_soon = False
@@ -221,7 +240,9 @@ class Driver(ABC, Generic[Config]):
             if self.step % config.log_every == 0 or self.at_end:
                 row = self.row()
                 self.metrics.write(row)
-                board.write({**row, "steps_per_second": pace.rate})
+                told = {**row, "steps_per_second": pace.rate}
+                board.write(told)
+                others.write(told, self.advances)
             self.seconds = spent_before + pace.tick(self.step)
             if pace.status_due():
                 self._report(pace)
@@ -289,9 +310,12 @@ class Driver(ABC, Generic[Config]):
         for writer in self.writers.values():
             writer.flush()
 
-    def _report(self, pace: Pace) -> None:
-        """Tell the world outside where the run stands, and hear whether it is to stop."""
-        status = self._full_status(pace)
+    def _report(self, pace: Pace, *, compiling: bool = False) -> None:
+        """Tell the world outside where the run stands, and hear whether it is to stop.
+
+        compiling: whether that begins now, once per machine; the next report is that it is done.
+        """
+        status = self._full_status(pace) | ({"compiling": True} if compiling else {})
         self.directory.write_status("running", **status)
         pace.on_status(status)
 

@@ -56,8 +56,15 @@ def walked(curriculum: Curriculum) -> dict[str, Any]:
         "contexts": curriculum.contexts.tolist(),
         "positions": list(curriculum.positions),
         "kappas": list(curriculum.kappas),
-        "thresholds": [curriculum.threshold(k) for k in range(curriculum.K + 1)],
+        "thresholds": _thresholds(curriculum),
     }
+
+
+def _thresholds(curriculum: Curriculum) -> list[float]:
+    """Of every context; none where no rule has one."""
+    if curriculum.rule is None:
+        return []
+    return [curriculum.threshold(k) for k in range(curriculum.K + 1)]
 
 
 def _some_rewards(env: ContextEnv, curriculum: Curriculum) -> str:

@@ -87,6 +87,7 @@ class StatusFile(Struct, omit_defaults=True):
     figures: dict[str, str] | None = None
     steps_per_second: Seconds = 0.0
     eta_seconds: Seconds | None = None
+    compiling: bool = False
 
 
 class ResultFile(Struct):

@@ -25,7 +25,7 @@ def configured(config: Options, options: Mapping[str, Any]) -> Options:
     """A configuration with other values for some options, whichever part they belong to."""
     kinds = _homes(type(config))
     given: dict[str, dict[str, Any]] = {}
-    for name, value in options.items():
+    for name, value in spelled(type(config), options).items():
         if name not in kinds:
             raise RollinError(f"There is no option {name}.{did_you_mean(name, kinds)}")
         part, hint = kinds[name]
@@ -34,6 +34,16 @@ def configured(config: Options, options: Mapping[str, Any]) -> Options:
     for part in [part for part in given if part]:
         given.setdefault("", {})[part] = replace(getattr(whole, part), **given.pop(part))
     return replace(whole, **given.get("", {}))
+
+
+def spelled(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with their short forms written out, where these are set."""
+    short = getattr(kind, "short_forms", {})
+    found = {name: value for name, value in options.items() if name not in short}
+    for name in options.keys() & short.keys():
+        if typed_option(name, options[name], bool):
+            found = {**short[name], **found}
+    return found
 
 
 def option_names(kind: type[Any]) -> list[str]:

@@ -15,6 +15,9 @@ class RunConfig:
     steps: int
     seed: int
     log_every: int
+    log: tuple[str, ...] = ()
+    short_forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Names that stand for several options at once; what is given beside them takes precedence."""
 
     @classmethod
     def as_it_was(cls, task: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,9 @@ STOPS = tuple(  # Ctrl-C, kill, a terminal that is closed, Ctrl-Break
 )
 CAN_ASK_TO_LEAVE = sys.platform != "win32"
 """Whether a process can be asked to end itself; what Windows has instead ends it at once."""
+REUSES_ADDRESS = sys.platform != "win32"
+"""Whether a port that was just left may be taken again; on Windows the flag for it would let
+another program listen where we do."""
 
 SHARING = (5, 32)  # Windows: access denied, or in use; told of a file that somebody has open
 PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between attempts

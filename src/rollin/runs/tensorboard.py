@@ -1,24 +1,15 @@
-"""TensorBoard events of a run, beside the metrics.csv that is always written.
-
-tensorboardX's own SummaryWriter writes in a thread behind a queue: on a full disk the thread dies
-and the queue then blocks the run for ever. Here events are written where they arise.
-"""
+"""TensorBoard events of a run, beside the metrics.csv that is always written."""
 
 import math
 import time
 from pathlib import Path
 from typing import Any
 
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto import event_pb2
-from tensorboardX.summary import scalar
-
 from rollin.errors import RollinError, reason
+from rollin.runs.events import EventsFile
 from rollin.runs.files import own_directory
 
 FLUSH_SECONDS = 10.0
-
-proto: Any = event_pb2  # protobuf makes its classes at import, out of a type checker's sight
 
 
 class TensorBoardLogger:
@@ -29,34 +20,31 @@ class TensorBoardLogger:
         own_directory(self.folder)
         self._flushed = time.monotonic()
         try:
-            self._writer = EventsWriter(str(self.folder / "events"), f".{step}")
-            if step > 0:  # tell TensorBoard to forget what an interrupted run wrote beyond
-                restart = proto.SessionLog(status=proto.SessionLog.START)
-                self._writer.write_event(
-                    proto.Event(wall_time=time.time(), step=step + 1, session_log=restart)
-                )
+            self._events = EventsFile(self.folder, step)
+            if step > 0:  # an interrupted run may have written beyond
+                self._events.restart(step + 1)
         except OSError as error:
             raise self._failure(error) from error
 
     def write(self, row: dict[str, Any]) -> None:
         """One row of metrics; its `step` is the x axis."""
-        now = time.time()
+        scalars = {
+            name: float(value)
+            for name, value in row.items()
+            if name != "step" and math.isfinite(value)  # NaN: nothing to show
+        }
         try:
-            for name, value in row.items():
-                if name != "step" and math.isfinite(value):  # NaN: nothing to show
-                    summary = scalar(name, value)
-                    event = proto.Event(wall_time=now, step=row["step"], summary=summary)
-                    self._writer.write_event(event)
+            self._events.write_scalars(int(row["step"]), scalars)
             if time.monotonic() - self._flushed > FLUSH_SECONDS:
                 self._flushed = time.monotonic()
-                self._writer.flush()
+                self._events.flush()
         except OSError as error:
             raise self._failure(error) from error
 
     def close(self) -> None:
         """Write what is left."""
         try:
-            self._writer.close()
+            self._events.close()
         except OSError as error:
             raise self._failure(error) from error
 

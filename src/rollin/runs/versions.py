@@ -1,6 +1,7 @@
 """Versions that a result depends on, recorded with it."""
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,6 +13,15 @@ LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "gymnasium", "mujoco", "jax"
 def versions() -> dict[str, str]:
     """Versions of this package, of Python and of the libraries that compute."""
     return dict(_installed())
+
+
+def changed_since(then: Mapping[str, str]) -> str:
+    """What has another version now, such as "numpy 2.3.0 → 2.4.6"; empty if nothing has."""
+    now = _installed()
+    both = [name for name in then if name in now]
+    return ", ".join(
+        f"{name} {then[name]} → {now[name]}" for name in both if then[name] != now[name]
+    )
 
 
 @cache

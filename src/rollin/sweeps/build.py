@@ -37,14 +37,15 @@ def block(
         chosen = dict(zip(grid, point, strict=True))
         made = Condition(named, task, {**{n: _value(v) for n, v in given.items()}, **chosen})
         typed = flat(made.config)  # refuses what an option does not take
-        told = {name: value_text(typed[name]) for name in grid}
+        told = {name: value_text(typed.get(name, chosen[name])) for name in grid}
         found.append(Condition({**named, **told}, task, made.options))
     return found
 
 
 def _check_options(task: str, names: Sequence[str]) -> None:
     """Refuse options that the task does not have, or that a study does not vary."""
-    known = option_names(type(engine_for(task).preset(task)))
+    kind = type(engine_for(task).preset(task))
+    known = [*option_names(kind), *kind.short_forms]
     for name in names:
         if name in NOT_SWEPT:
             raise RollinError(f"{name} is the study's own: give the number of seeds instead.")

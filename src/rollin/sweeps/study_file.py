@@ -4,6 +4,7 @@
 name = "mine"
 task = "point-umaze"          # of all blocks that name no other
 seeds = 10
+first_seed = 0                # of every condition
 baseline = "beta=0"
 readings = ["kappa", "return_final"]
 
@@ -18,6 +19,7 @@ grid = { beta = [0, 0.1] }
 """
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +38,7 @@ from rollin.sweeps.sweep import SweepFile
 
 Length = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 """Steps of a run."""
+Seed = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 
 
 class BlockFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,6 +57,7 @@ class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
     title: str = ""
     task: str | None = None
     seeds: int = 10
+    first_seed: Seed = 0
     baseline: str = ""
     readings: list[str] = msgspec.field(default_factory=lambda: ["kappa"])
     rows: list[str] = []
@@ -101,7 +105,8 @@ def _made(whole: StudyFile, part: BlockFile) -> list[Condition]:
     if task is None:
         raise RollinError('a block needs a task: task = "point-umaze".')
     options, grid = {**whole.options, **part.options}, {**whole.grid, **part.grid}
-    return block(task, grid, options, part.labels)
+    made = block(task, grid, options, part.labels)
+    return [replace(condition, first_seed=whole.first_seed) for condition in made]
 
 
 def _check_names(raw: Any, kind: type[msgspec.Struct], path: Path) -> None:

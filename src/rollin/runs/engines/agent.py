@@ -9,6 +9,7 @@ from rollin.runs.driver import Driver
 from rollin.runs.engines.agent_options import AgentConfig
 from rollin.runs.engines.base import Engine
 from rollin.runs.engines.rollin import ENGINE as ROLLIN
+from rollin.runs.engines.rollin import MEANINGS
 from rollin.runs.records import Record
 from rollin.runs.spec import RunSpec
 
@@ -20,6 +21,7 @@ class AgentEngine(Engine[AgentConfig]):
     config_class = AgentConfig
     step_words = "environment steps"
     extends = True
+    meanings = MEANINGS
     about = ""
 
     def claims(self, task: str) -> bool:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from rollin.checks import at_least
 from rollin.deep.own_agent import AgentOptions
+from rollin.runs.loggers import check_loggers
 from rollin.runs.spec import RunConfig
 
 
@@ -27,6 +28,9 @@ class AgentConfig(RunConfig):
     """Steps after which an episode is cut off, if the environment has not ended it before."""
     log_every: int = 5_000
     """Steps between two rows of metrics.csv, each with an evaluation."""
+    log: tuple[str, ...] = field(default=(), metadata={"since": "0.2.0"})
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
     eval_episodes: int = 5
     """Deterministic episodes per evaluation, on the current and on the last context."""
     last: int = 50_000
@@ -36,5 +40,6 @@ class AgentConfig(RunConfig):
         for name in ("steps", "log_every", "eval_episodes", "last"):
             at_least(1, name, getattr(self, name))
         at_least(0, "seed", self.seed)
+        check_loggers(self.log)
         if self.horizon is not None:
             at_least(1, "horizon", self.horizon)

@@ -8,7 +8,8 @@ from rollin.curriculum.contexts import Curriculum
 from rollin.deep.evaluate import Evaluation, evaluate_actor
 from rollin.deep.own_agent import AgentState, check_agent, given_back, train_agent
 from rollin.deep.practical import RollinStep
-from rollin.envs.check import check_env
+from rollin.envs.box_env import innermost
+from rollin.envs.check import examine
 from rollin.envs.context_handle import ContextHandle
 from rollin.envs.registry import load_factory, make_raw
 from rollin.errors import RollinError
@@ -59,13 +60,13 @@ class AgentRun(RollinRun):
         env, test_env = map(ContextHandle, made)
         self.env: Any = env
         self.test_env: Any = test_env
-        if made[0].unwrapped is made[1].unwrapped:
+        if innermost(made[0]) is innermost(made[1]):
             raise RollinError(
                 f"{self.spec.task} gives the same environment at every call: evaluations would "
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = walked_by(env, curriculum)
-        check_env(test_env, self.curriculum, deterministic=False, relabel=False)
+        examine(test_env, self.curriculum, deterministic=False, relabel=False)
         learner = made_agent(agent, made[0], self.config.seed)
         self.state = AgentState.begin(
             env, self.curriculum, self.config.algorithm, learner, self.config.seed
@@ -85,13 +86,12 @@ class AgentRun(RollinRun):
         """The loop's events."""
         return train_agent(self.state)
 
-    def evaluate(self, k: int) -> Evaluation:
-        """Deterministic episodes of the agent under context k."""
+    def evaluate(self, context: Any) -> Evaluation:
+        """Deterministic episodes of the agent under a context."""
 
-        def act(seen: Any, context: Any) -> Any:
-            return self.state.agent.act(seen, context, deterministic=True)
+        def act(seen: Any, shown: Any) -> Any:
+            return self.state.agent.act(seen, shown, deterministic=True)
 
-        context = self.curriculum.contexts[k]
         return evaluate_actor(self.test_env, act, context, self.config.eval_episodes)
 
     def losses(self) -> dict[str, Any]:
@@ -136,6 +136,10 @@ class AgentRun(RollinRun):
     def warmed(self) -> bool:
         """Whether there was anything to learn from: an agent begins as it likes."""
         return True
+
+    def solved(self) -> list[float]:
+        """Nothing: contexts along a path are evaluated for our own agents alone."""
+        return []
 
     def finish(self) -> None:
         """Keep the agent's state, and write the result."""

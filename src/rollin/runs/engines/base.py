@@ -6,13 +6,14 @@ kind and `ENGINE`, an object of it; and a line in the register (`rollin.runs.eng
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
+from rollin.runs.options import option_names
 from rollin.runs.records import Costs, Curve, Record
 from rollin.runs.rows import thinned
 from rollin.runs.spec import Config, RunSpec
@@ -48,6 +49,8 @@ class Engine(ABC, Generic[Config]):
     about: ClassVar[str]
     help: ClassVar[str] = "One run of a task. If interrupted, it resumes where it stopped."
     task_help: ClassVar[str] = "The task."
+    meanings: ClassVar[Mapping[str, str]] = {}
+    """What the quantities of its records are, where a name such as return does not tell."""
     walks: ClassVar[bool] = True
     """Whether its runs walk a curriculum, and have a κ."""
     extends: ClassVar[bool] = False
@@ -90,6 +93,15 @@ class Engine(ABC, Generic[Config]):
             key="",
         )
 
+    def solved(self, record: Record, step: int) -> bool | None:
+        """Whether a run had mastered the last context by a step; None if it walks no curriculum.
+
+        κ = 1 says that the last context was entered, not that it is solved.
+        """
+        if record.K is None:
+            return None
+        return record.completed is not None and record.completed <= step
+
     def preset(self, task: str) -> Config:
         """The options of a task, before any are given."""
         return self.config_class()
@@ -116,7 +128,8 @@ class Engine(ABC, Generic[Config]):
     def canonical(self, task: str, config: Config) -> Config:
         """The options of a condition: without seed, length, and whatever changes no result."""
         options: Any = config
-        return replace(options, seed=0, steps=self.preset(task).steps, log_every=1)
+        silent = {"log": ()} if "log" in option_names(type(config)) else {}
+        return replace(options, seed=0, steps=self.preset(task).steps, log_every=1, **silent)
 
     def scaled(self, config: Config, scale: float) -> Config:
         """Options whose training is shortened proportionally."""

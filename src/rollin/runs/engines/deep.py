@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from rollin.checks import MOST_STEPS, at_least, check_warmup, flag
 from rollin.errors import RollinError
 from rollin.runs.engines.base import BASE, Demands
+from rollin.runs.loggers import check_loggers
 
 ROWS = 10  # of metrics.csv that even a short run has
 ROW_EXTRA = 16  # bytes a transition besides its row: where its episode ends, who collected it
@@ -18,6 +19,7 @@ def check_deep(config: Any, warmup: int) -> None:
     for name in ("steps", "log_every", "eval_episodes"):
         at_least(1, flag(name), getattr(config, name), MOST_STEPS)
     at_least(0, "--seed", config.seed)
+    check_loggers(config.log)
     if config.learner not in ("cpu", "jax"):
         raise RollinError(f"--learner must be cpu or jax, got {config.learner!r}.")
     check_warmup(warmup, config.sac.batch)

@@ -26,7 +26,7 @@ from rollin.sac.network import Layout
 class Playable:
     """A run, to be evaluated: π_main, its environment, the curriculum it walked, where it stands.
 
-    contexts: (K + 1, C); kappas, thresholds: (K + 1,).
+    contexts: (K + 1, C); kappas: (K + 1,); thresholds: as many, or none where no rule has one.
     """
 
     policy: Policy

@@ -22,6 +22,13 @@ MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "th
 """Options that make the environment and the curriculum."""
 
 
+MEANINGS = {
+    "return": "of training episodes, the roll-in included: their mean over the last steps (--last)",
+    "return_final": "of deterministic episodes on the last context, played beside training",
+    "success_final": "share of deterministic episodes on the last context that succeed",
+}
+
+
 class RollinEngine(Engine[RollinConfig]):
     """Runs of ROLLIN, of its baseline and of ablations."""
 
@@ -29,6 +36,7 @@ class RollinEngine(Engine[RollinConfig]):
     config_class = RollinConfig
     step_words = "environment steps"
     extends = True
+    meanings = MEANINGS
     tasks = tuple(TASKS)
     about = ", ".join(TASKS)
     help = """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
@@ -136,10 +144,12 @@ class RollinEngine(Engine[RollinConfig]):
         reached = f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered})"
         if spec.config.algorithm.method == "scratch":
             reached = f"from scratch ({'mastered' if result['completed'] else 'not mastered'})"
+        here = f"{result['eval_return']:.1f} on this context, " if result["k"] < result["K"] else ""
+        episodes = spec.config.eval_episodes
         return (
-            f"{reached}, return "
-            f"{result['eval_return']:.1f} on this context, {result['eval_return_final']:.1f} on "
-            f"the last, after {result['env_steps']:,} environment steps and "
+            f"{reached}, evaluated return {here}{result['eval_return_final']:.1f} on the last "
+            f"(mean of {episodes} deterministic {'episode' if episodes == 1 else 'episodes'}), "
+            f"after {result['env_steps']:,} environment steps and "
             f"{result['rollin_episodes']} roll-ins in {result['seconds']:.1f} s"
         )
 

@@ -4,11 +4,13 @@ Defaults marked "ours" are readings of what the paper leaves open; `--literal` t
 text instead (see docs/choices.md).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from rollin.checks import MOST_STEPS, at_least, flag, one_of, within
 from rollin.curriculum.contexts import KappaReading, ThresholdArgument
+from rollin.curriculum.teachers import TEACHERS
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.runs.engines.deep import check_deep
@@ -18,6 +20,16 @@ from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName
 
 LARGEST_RETURN = 1e30  # of a threshold
+MOST_GOALS = 1000  # of the evaluation at the end
+RULES_WITHOUT = ("gap", "plateau")  # a threshold
+WALK, VISITED = "walk", "visited"
+ADAPTIVE: Mapping[str, Any] = {
+    "rule": "gap",
+    "stride": "halving",
+    "counted": "main",
+    "better": 0.25,
+}
+"""Our scheme, which needs neither a threshold nor a step that somebody must know."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,10 @@ class RollinConfig(RunConfig):
     """Options of one run of ROLLIN on a contextual environment."""
 
     engine: ClassVar[str] = "rollin"
+    short_forms: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "geometric": {"sampling": "geometric"},
+        "adaptive": ADAPTIVE,
+    }
 
     learner: LearnerName = "cpu"
     """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
@@ -33,9 +49,16 @@ class RollinConfig(RunConfig):
     seed: int = 0
     """Seed of all random streams of the run."""
     algorithm: RollinOptions = field(default_factory=RollinOptions)
-    rule: Literal["return", "success"] | None = None
-    """What masters a context: the mean return, or the share of successful episodes; the
-    environment's own rule if not given."""
+    teacher: str = field(default="walk", metadata={"since": "0.2.0"})
+    """Who chooses contexts: walk, the curriculum in its order; or another curriculum on the same
+    path, with roll-in from the nearest mastered context if β > 0: uniform, fixed, alp-gmm, plr,
+    spdl, currot, frontier, jsrl, archive, reverse; or visited, for which a start and a goal are
+    enough: places that episodes came by."""
+    rule: Literal["return", "success", "gap", "plateau"] | None = None
+    """What masters a context: the mean return, or the share of successful episodes, above a
+    threshold; without one (ours): gap, a share of the way from what the behaviour before earns to
+    the best seen; plateau, nothing better for long. The environment's own rule if not given, and
+    gap if it has none."""
     threshold: float | None = None
     """R, or the success rate, that the last episodes must exceed; the environment's own if not
     given."""
@@ -53,6 +76,11 @@ class RollinConfig(RunConfig):
     delta: float | None = None
     """Step Δ of the curriculum along its path of length 1, as a number or as 1/24; the
     environment's own, or 0.1 with --path, if not given."""
+    stride: Literal["fixed", "halving"] | None = field(default=None, metadata={"since": "0.2.0"})
+    """Steps along the path: fixed, Δ each; halving (ours): Δ, or 1/12, is the first and the
+    largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at once.
+    If not given: fixed, and halving where neither the options nor the environment have a threshold.
+    --adaptive is short for all options of ours that need nothing set by hand."""
     start: float | None = None
     """Position on the path at which the curriculum starts, as a number or as 1/24; the
     environment's own (antmaze-umaze: Δ, ours), or 0 with --path, if not given."""
@@ -71,8 +99,14 @@ class RollinConfig(RunConfig):
     """Replay capacity in transitions; the whole run if not given."""
     log_every: int = 5_000
     """Steps between two rows of metrics.csv, each with an evaluation."""
+    log: tuple[str, ...] = field(default=(), metadata={"since": "0.2.0"})
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
     eval_episodes: int = 5
     """Deterministic episodes per evaluation, on the current and on the last context."""
+    goals: int = field(default=0, metadata={"since": "0.2.0"})
+    """At the end, evaluate on so many contexts at equal distances of the path: a context is solved
+    if at least four of five deterministic episodes end in success. 0: do not."""
     last: int = 50_000
     """Steps over which κ, returns and measures are averaged: at the end and at every half a million
     steps in result.json, and at every point of rollin plot."""
@@ -92,12 +126,21 @@ class RollinConfig(RunConfig):
             if getattr(self, name) is not None:
                 at_least(1, flag(name), getattr(self, name), MOST_STEPS)
         for name, known in (
-            ("rule", ("return", "success")),
+            ("rule", ("return", "success", "gap", "plateau")),
+            ("stride", ("fixed", "halving")),
             ("kappa", get_args(KappaReading)),
             ("threshold_at", get_args(ThresholdArgument)),
         ):
             if getattr(self, name) is not None:
                 one_of(flag(name), getattr(self, name), known)
+        at_least(0, "--goals", self.goals, MOST_GOALS)
+        if self.teacher != WALK:
+            self._check_teacher()
+        if self.rule in RULES_WITHOUT and self.threshold is not None:
+            raise RollinError(
+                f"--rule {self.rule} needs no threshold: leave --threshold out, or use --rule "
+                "return."
+            )
         if sum((self.path is not None, self.contexts is not None, self.literal)) > 1:
             raise RollinError(
                 "--path, --contexts and --literal are three ways to give a curriculum: use one."
@@ -109,4 +152,19 @@ class RollinConfig(RunConfig):
             raise RollinError(
                 "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
                 "0, and no --rule success."
+            )
+
+    def _check_teacher(self) -> None:
+        """Refuse a teacher that there is not, and options that only a walk has."""
+        one_of("--teacher", self.teacher, (WALK, *TEACHERS, VISITED))
+        if self.algorithm.method not in ("rollin", "baseline"):
+            raise RollinError(
+                f"--teacher {self.teacher} chooses contexts by itself, and --method "
+                f"{self.algorithm.method} is a way to walk a curriculum: leave one out."
+            )
+        walks = {"rule": self.rule, "threshold": self.threshold, "stride": self.stride}
+        if given := [flag(name) for name, value in walks.items() if value is not None]:
+            raise RollinError(
+                f"{given[0]} belongs to a walk, and --teacher {self.teacher} has its own way: "
+                "leave one out."
             )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -11,10 +12,10 @@ from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import Checkpoint
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_options import WALK, RollinConfig
 from rollin.runs.formats import Count, ProgressSaved, Seconds, Share, converted
 from rollin.runs.records import Array, Costs, Curve, Record, Switch
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunConfig, RunSpec
 from rollin.runs.windows import means_at
 
 EPISODE_COLUMNS = ("step", "k", "return", "length", "success", "rollin", "rollin_steps")
@@ -24,6 +25,7 @@ EVALUATED = {
     "success_final": "eval_success_final",
 }
 """Quantities of a record that evaluations give, and their columns in metrics.csv."""
+SOLVED = 0.8  # of the episodes on a goal must end there
 
 
 class AdvanceFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,13 +68,15 @@ class RollinResult(msgspec.Struct, forbid_unknown_fields=True):
     spec_hash: str
     versions: dict[str, str]
     completed: AdvanceFile | None = None
+    goals: list[Share] = []
     warning: str | None = None
     sha256: dict[str, str] = {}
 
     def check(self) -> None:
         """Refuse what cannot be, though each value alone could."""
         kappas = self.curriculum.kappas
-        sizes = {len(self.curriculum.contexts), len(kappas), len(self.curriculum.thresholds)}
+        thresholds = self.curriculum.thresholds or kappas  # none where no rule has one
+        sizes = {len(self.curriculum.contexts), len(kappas), len(thresholds)}
         if sizes != {self.K + 1}:
             raise RollinError(f"its curriculum must have {self.K + 1} contexts, got {sizes}")
         if self.k > self.K or not math.isclose(self.kappa, kappas[self.k], abs_tol=1e-12):
@@ -112,7 +116,7 @@ def rollin_record(run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[i
     """A run, finished or not; at: steps at which its curve is to have a row."""
     config, scratch = spec.config, spec.config.algorithm.method == "scratch"
     saved = None if run.finished else run.saved()
-    step, progress, costs = _ended(run) if saved is None else _saved(run, saved)
+    step, progress, costs = _ended(run, config) if saved is None else _saved(run, saved, config)
     metrics = run.columns("metrics.csv", EVALUATED, saved)
     episodes = read_episodes(run, saved)
     logged = [int(s) for s in metrics["step"] if s <= step]
@@ -133,8 +137,13 @@ def rollin_record(run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[i
     for name, column in EVALUATED.items():
         told = [metrics[column][rows[s]] if s in rows else math.nan for s in steps]
         quantities[name] = np.array(told)
-    first = Switch(progress.first, 0, {"kappa": progress.kappa_of(progress.first)})
-    entered = (Switch(a.k, a.step, {"kappa": progress.kappa_of(a.k)}) for a in progress.advances)
+    if goals := () if saved is not None else read_result(run).goals:
+        solved = float(np.mean([share >= SOLVED for share in goals]))
+        quantities["goals"] = np.array([*[math.nan] * (len(steps) - 1), solved])
+    moves = [(0, progress.first), *((a.step, a.k) for a in progress.advances)]
+    # a teacher without a path may go from place to place before more is mastered
+    changes = [moves[0], *(new for old, new in pairwise(moves) if new[1] != old[1])]
+    switches = tuple(Switch(k, at, {"kappa": progress.kappa_of(k)}) for at, k in changes)
     return Record(
         task=spec.task,
         engine=config.engine,
@@ -148,7 +157,7 @@ def rollin_record(run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[i
         key="",
         k=progress.k,
         K=progress.K,
-        switches=(first, *entered),
+        switches=switches,
         completed=progress.completed.step if progress.completed else None,
     )
 
@@ -179,36 +188,49 @@ def read_result(run: RunDirectory) -> RollinResult:
     return result
 
 
-def _ended(run: RunDirectory) -> tuple[int, Progress, Costs]:
+def _ended(run: RunDirectory, config: RunConfig) -> tuple[int, Progress, Costs]:
     result = read_result(run)
     advances = [Advance(a.step, a.k, a.reason) for a in result.advances]
     done = result.completed and Advance(
         result.completed.step, result.completed.k, result.completed.reason
     )
     progress = Progress(result.K, result.k, advances, result.curriculum.kappas, done)
+    checked(progress, jumps=_jumps(config, result.curriculum))
     updates = result.updates_main + result.updates_exp
     costs = Costs(result.seconds, result.env_steps, result.rollin_steps, updates)
-    return result.env_steps, checked(progress), costs
+    return result.env_steps, progress, costs
 
 
-def _saved(run: RunDirectory, saved: Checkpoint) -> tuple[int, Progress, Costs]:
+def _saved(run: RunDirectory, saved: Checkpoint, config: RunConfig) -> tuple[int, Progress, Costs]:
     values: RollinSaved = converted(saved.values, RollinSaved, run.checkpoint)
     place, counters = values.rollin.progress, values.counters
     done = Advance(*place.completed) if place.completed else None
     advances = [Advance(*advance) for advance in place.advances]
     progress = Progress(place.K, place.k, advances, values.curriculum.kappas, done)
+    checked(progress, jumps=_jumps(config, values.curriculum))
     updates = values.rollin.main.count + counters.updates_exp
     costs = Costs(values.seconds, saved.step, counters.rollin_steps, updates)
-    return saved.step, checked(progress), costs
+    return saved.step, progress, costs
 
 
-def checked(progress: Progress) -> Progress:
-    """A place on a curriculum that there can be."""
+def _jumps(config: RunConfig, curriculum: CurriculumFile) -> bool:
+    """Whether a run chose its steps by itself."""
+    if not isinstance(config, RollinConfig) or (config.stride is None and config.teacher == WALK):
+        return not curriculum.thresholds
+    return config.stride != "fixed"
+
+
+def checked(progress: Progress, *, jumps: bool) -> Progress:
+    """A place on a curriculum that there can be; jumps: whether a switch may leave contexts out."""
     ks = [advance.k for advance in progress.advances]
-    leads = ks == list(range(progress.k - len(ks) + 1, progress.k + 1)) and progress.first >= 0
+    inside = all(0 <= k <= progress.K for k in ks)
+    leads = inside and (ks[-1:] or [progress.k]) == [progress.k]
+    if not jumps:
+        leads = ks == list(range(progress.k - len(ks) + 1, progress.k + 1))
     if progress.k > progress.K or len(progress.kappas) != progress.K + 1 or not leads:
+        how = "" if jumps else " one by one"
         raise RollinError(
-            f"its switches must lead to k = {progress.k} of {progress.K} one by one, got {ks}"
+            f"its switches must lead to k = {progress.k} of {progress.K}{how}, got {ks}"
         )
     return progress
 

@@ -1,7 +1,7 @@
 """A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,15 +13,16 @@ from safetensors.numpy import save
 
 from rollin.arrays import Float
 from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.progress import Advance
 from rollin.curriculum.rules import SuccessRate
-from rollin.deep.evaluate import Evaluation, evaluate_context, mode_of
+from rollin.deep.evaluate import Evaluation, ends_well, evaluate_context, mode_of
 from rollin.deep.practical import Episode, RollinStep, train_rollin
 from rollin.deep.state import DeepState
-from rollin.envs.check import check_env
+from rollin.envs.box_env import innermost
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import check_streams
-from rollin.runs.curricula import curriculum_of, env_of
+from rollin.runs.curricula import check_for_run, curriculum_of, env_of, teacher_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.deep import replay_rows
@@ -89,6 +90,7 @@ class RollinRun(Driver[RollinConfig]):
 
     columns = COLUMNS
     files = (REPLAY,)
+    _without: str | None = None  # what the run has to do without, in words
 
     def __init__(
         self,
@@ -111,14 +113,13 @@ class RollinRun(Driver[RollinConfig]):
 
     def _set_up(self, curriculum: Curriculum | None) -> None:
         config, directory = self.config, self.directory
-        if self.env.env.unwrapped is self.test_env.env.unwrapped:
+        if innermost(self.env.env) is innermost(self.test_env.env):
             raise RollinError(
                 f"{self.spec.task} gives the same environment at every call: evaluations would "
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = curriculum_of(self.env, config, curriculum)
-        relabel = config.algorithm.relabel
-        check_env(self.test_env, self.curriculum, deterministic=False, relabel=relabel)
+        self._without = check_for_run(self.test_env, config, self.curriculum)
         self.state = DeepState.begin(
             self.env,
             self.curriculum,
@@ -128,6 +129,7 @@ class RollinRun(Driver[RollinConfig]):
             capacity=replay_rows(config),
             learner=config.learner,
             replay_path=directory.path / REPLAY,
+            teacher=teacher_of(self.env, config, self.curriculum, anew=self._without is None),
         )
         self.counters = Counters(measured=self._nothing_measured)
         self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
@@ -146,6 +148,11 @@ class RollinRun(Driver[RollinConfig]):
     def step(self) -> int:
         """Environment steps so far."""
         return self.state.step
+
+    @property
+    def advances(self) -> Sequence[Advance]:
+        """Switches of context so far."""
+        return self.state.progress.advances
 
     def fingerprint(self) -> str:
         """Of the environment's spaces and of the curriculum."""
@@ -189,9 +196,9 @@ class RollinRun(Driver[RollinConfig]):
         row += tuple(total / episode.length for total in episode.measured)
         self.episodes.write(dict(zip(self.episodes.columns, row, strict=True)))
 
-    def evaluate(self, k: int) -> Evaluation:
-        """Deterministic episodes of π_main under context k."""
-        act, context = mode_of(self.state.main), self.curriculum.contexts[k]
+    def evaluate(self, context: Any) -> Evaluation:
+        """Deterministic episodes of π_main under a context."""
+        act = mode_of(self.state.main)
         return evaluate_context(
             self.test_env,
             act,
@@ -203,8 +210,8 @@ class RollinRun(Driver[RollinConfig]):
     def row(self) -> dict[str, Any]:
         """Evaluations on the current and the last context, and what was counted."""
         counters, progress, window = self.counters, self.state.progress, self.state.window
-        current = self.evaluate(progress.k)
-        final = current if progress.finished else self.evaluate(progress.K)
+        current = self.evaluate(self.state.teacher.here)
+        final = current if progress.finished else self.evaluate(self.curriculum.contexts[-1])
         self._evaluated = current, final
         episodes = counters.since or math.nan  # no episode ended: nothing to tell
         rollins = counters.rollins or math.nan
@@ -212,7 +219,7 @@ class RollinRun(Driver[RollinConfig]):
             "step": self.step,
             "k": progress.k,
             "kappa": progress.kappa,
-            "threshold": self.curriculum.threshold(progress.k),
+            "threshold": self.state.teacher.threshold,
             "window_mean": window.mean,
             "train_return": counters.returns / episodes,
             "train_length": counters.lengths / episodes,
@@ -253,19 +260,24 @@ class RollinRun(Driver[RollinConfig]):
     def status(self) -> dict[str, Any]:
         """Where the run stands."""
         progress, window = self.state.progress, self.state.window
-        threshold = self.curriculum.threshold(progress.k)
-        mean = f"{window.mean:.4g}" if window.values else "–"
+        threshold = self.state.teacher.threshold
+        bar = f"{threshold:.4g}" if math.isfinite(threshold) else "–"
+        scratch = self.config.algorithm.method == "scratch"  # which stands there by definition
+        counted = f"{len(window.values)} of {window.size} episodes"
         return {
             "k": progress.k,
             "K": progress.K,
             "kappa": progress.kappa,
             "window_mean": window.mean if window.values else None,
             "window_episodes": len(window.values),
-            "threshold": threshold,
+            "threshold": threshold if math.isfinite(threshold) else None,
             "shown": {
                 "k": f"{progress.k}/{progress.K}",
-                "κ": f"{progress.kappa:.3f}",
-                "mean / threshold": f"{mean} / {threshold:g}",
+                "κ": "–" if scratch else f"{progress.kappa:.3f}",
+                "last mastered": "yes" if progress.completed else "no",
+                "training mean / threshold": f"{window.mean:.4g} / {bar}"
+                if window.full
+                else counted,
                 "roll-ins": str(self.counters.rollin_episodes),
             },
         }
@@ -295,7 +307,7 @@ class RollinRun(Driver[RollinConfig]):
         if rollin["D"]["total"] != recorded or rollin["progress"]["K"] != self.curriculum.K:
             raise ValueError("a replay or a curriculum of another length")
         self.state.set_state(rollin)
-        checked(self.state.progress)
+        checked(self.state.progress, jumps=self.state.teacher.adapts)
         self._seen = seen
 
     def check_result(self) -> None:
@@ -312,16 +324,36 @@ class RollinRun(Driver[RollinConfig]):
                 f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
             )
         if progress.completed is not None:
-            return None
+            return self._without
         what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"
-        threshold = self.curriculum.threshold(progress.k)
+        threshold = self.state.teacher.threshold
         if window.seen < PATIENCE * window.size or window.largest > threshold:
-            return None
+            return self._without
+        if self.curriculum.rule is None:
+            return (
+                f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} "
+                f"episodes, none of which earned more than {window.largest:.4g}: rewards there "
+                "seem out of reach, or never vary."
+            )
         return (
             f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} episodes, "
             f"none of which came above the threshold {threshold:g}: the largest {what} seen is "
-            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold."
+            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold, or "
+            "--adaptive, which needs none."
         )
+
+    def solved(self) -> list[float]:
+        """Of contexts at equal distances of the path, the share of episodes that end in success."""
+        curriculum, count = self.curriculum, self.config.goals
+        if not count:
+            return []
+        places = (
+            curriculum.contexts[1:]
+            if curriculum.path is None
+            else [np.ravel(curriculum.path((i + 1) / count)) for i in range(count)]
+        )
+        act = mode_of(self.state.main)
+        return [ends_well(self.test_env, act, at, self.pause) for at in places]
 
     def finish(self) -> None:
         """Write the policy and the final quantities; the replay file has then done its duty."""
@@ -356,6 +388,7 @@ class RollinRun(Driver[RollinConfig]):
             "advances": [asdict(advance) for advance in progress.advances],
             "completed": asdict(progress.completed) if progress.completed else None,
             "curriculum": walked(self.curriculum),
+            **({"goals": goals} if (goals := self.solved()) else {}),
             "warning": self.warning(),
             "spec_hash": self.spec.hash,
             "versions": versions(),

@@ -1,9 +1,9 @@
 """The engine of plain SAC: one task, no curriculum, the yardstick."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
@@ -28,6 +28,9 @@ class SACEngine(Engine[SACRunConfig]):
     config_class = SACRunConfig
     step_words = "environment steps"
     walks = False
+    meanings: ClassVar[Mapping[str, str]] = {
+        "return": "of deterministic episodes, played beside training",
+    }
     help = """One run of plain SAC, without a curriculum, on a Gymnasium environment.
 
     If interrupted, the same command resumes it.
@@ -77,7 +80,7 @@ class SACEngine(Engine[SACRunConfig]):
 
     def canonical(self, task: str, config: SACRunConfig) -> SACRunConfig:
         """Without what does not make another condition."""
-        plain = replace(config, seed=0, steps=config.warmup + 1, log_every=1)
+        plain = replace(config, seed=0, steps=config.warmup + 1, log_every=1, log=())
         return without_logging(plain)
 
     def demands(self, spec: RunSpec[SACRunConfig], gpus: float = 0.0) -> Demands:
@@ -87,7 +90,7 @@ class SACEngine(Engine[SACRunConfig]):
     def summary(self, spec: RunSpec[SACRunConfig], result: dict[str, Any]) -> str:
         """How a run ended, in a line."""
         return (
-            f"return {result['eval_return']:.1f} (mean of {spec.config.eval_episodes} "
+            f"evaluated return {result['eval_return']:.1f} (mean of {spec.config.eval_episodes} "
             f"deterministic episodes) after {result['env_steps']:,} environment steps in "
             f"{result['seconds']:.1f} s"
         )

@@ -34,6 +34,9 @@ class SACRunConfig(RunConfig):
     """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
     log_every: int = 5_000
     """Steps between two rows of metrics.csv, each with an evaluation."""
+    log: tuple[str, ...] = field(default=(), metadata={"since": "0.2.0"})
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
     eval_episodes: int = 10
     """Deterministic episodes per evaluation."""
     keep_replay: bool = False

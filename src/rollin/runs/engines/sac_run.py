@@ -138,7 +138,9 @@ class SACRun(Driver[SACRunConfig]):
             "episodes": self.counters.episodes,
             "eval_return": self.counters.eval_return,
             "shown": {
-                "return": f"{self.counters.eval_return:.1f}" if self.metrics.rows else "–",
+                "evaluated return": f"{self.counters.eval_return:.1f}"
+                if self.metrics.rows
+                else "–",
                 "entropy": f"{self._seen.entropy:.2f}",
                 "temperature": f"{self._seen.temperature:.3f}",
             },

@@ -1,8 +1,8 @@
 """The tabular engine: policy gradients on a contextual MDP."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rollin.runs.engines.base import Engine
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.engines.tabular_record import TabularSaved, read_result
 from rollin.runs.formats import converted
-from rollin.runs.records import Costs, Curve, Record, Switch
+from rollin.runs.records import Costs, Curve, Reading, Record, Switch
 from rollin.runs.rows import thinned
 from rollin.runs.spec import RunSpec
 
@@ -32,6 +32,9 @@ class TabularEngine(Engine[TabularConfig]):
     name = "tabular"
     config_class = TabularConfig
     step_words = "gradient steps"
+    meanings: ClassVar[Mapping[str, str]] = {
+        "return": "exact: on the last context from ρ, discounted, over the horizon, without entropy"
+    }
     tasks = ("four-rooms",)
     about = "four-rooms, or a FILE.npz with your own MDP"
     help = """One run of a task. If interrupted, the same command resumes it.
@@ -40,9 +43,9 @@ class TabularEngine(Engine[TabularConfig]):
     by rollin train point-umaze --help, those of plain SAC by rollin train Hopper-v5 --help.
     """
     task_help = (
-        "four-rooms, a FILE.npz with your own MDP; point-umaze, antmaze-umaze, walker, hopper, "
-        "humanoid, ant; the id of a Gymnasium environment; or module:factory that returns your own "
-        "MDP or contextual environment."
+        "four-rooms, a FILE.npz with your own MDP; point-umaze, dead-end, key-door, point-speed, "
+        "antmaze-umaze, walker, hopper, humanoid, ant; the id of a Gymnasium environment; or "
+        "module:factory that returns your own MDP or contextual environment."
     )
 
     def claims(self, task: str) -> bool:
@@ -73,12 +76,14 @@ class TabularEngine(Engine[TabularConfig]):
             step, k, top, totals = result.gradient_steps, result.k, result.K, result.totals
             costs = Costs(result.seconds, result.env_steps, result.rollin_steps, step)
             entered = [Switch(s.k, s.step, s.numbers) for s in result.switches]
+            completed = result.completed.step if result.completed else None
         else:
             values = converted(saved.values, TabularSaved, run.checkpoint)
             step, k, top = saved.step, values.progress.k, values.progress.K
             steps = values.counters.env_steps, values.counters.rollin_steps, step
             costs = Costs(values.seconds, *steps)
             entered = [Switch(at_[1], at_[0], {}) for at_ in values.progress.advances]
+            completed = values.progress.completed[0] if values.progress.completed else None
         kept = thinned(metrics["step"], step, at)
         quantities = {ours: metrics[theirs][kept] for ours, theirs in METRICS.items()}
         quantities |= {name: _at_end(value, len(kept)) for name, value in totals.items()}
@@ -96,7 +101,18 @@ class TabularEngine(Engine[TabularConfig]):
             k=k,
             K=top,
             switches=(Switch(0, 0, {}), *entered),
+            completed=completed,
         )
+
+    def solved(self, record: Record, step: int) -> bool | None:
+        """By its rule; of runs that do not tell when, by the success rate at that step."""
+        if record.completed is not None:
+            return record.completed <= step
+        kappa, rate = (record.value(Reading(name, step)) for name in ("kappa", "success"))
+        if kappa is None or kappa < 1 or record.options.get("epsilon") is not None:
+            return None if kappa is None else False
+        threshold = record.options.get("threshold", TabularConfig.threshold)
+        return None if rate is None else rate > threshold
 
     def fingerprint(self, spec: RunSpec[TabularConfig]) -> str | None:
         """Of the MDP."""
@@ -110,8 +126,9 @@ class TabularEngine(Engine[TabularConfig]):
 
     def summary(self, spec: RunSpec[TabularConfig], result: dict[str, Any]) -> str:
         """How a run ended, in a line."""
+        mastered = ", all mastered" if result.get("completed") else ""
         return (
-            f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}), "
+            f"κ = {result['kappa']:.3f} (k = {result['k']} of {result['K']}{mastered}), "
             f"final return {result['final_return']:.4g} after {result['gradient_steps']:,} "
             f"gradient steps in {result['seconds']:.1f} s"
         )

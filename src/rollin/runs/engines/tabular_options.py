@@ -4,7 +4,7 @@ Defaults marked "ours" are readings of what the paper leaves open; `--literal` t
 text instead (see docs/choices.md).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from rollin.checks import (
@@ -17,10 +17,13 @@ from rollin.checks import (
     flag,
     positive,
 )
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.rules import AdvanceRule, SubOptimality, SuccessRate
+from rollin.curriculum.step_gap import StepGap
 from rollin.errors import RollinError
+from rollin.runs.loggers import check_loggers
 from rollin.runs.spec import RunConfig
 
+RuleName = Literal["success", "gap"]
 Algorithm = Literal["batch-spg", "pg", "spg", "two-phase-spg", "npg"]
 
 
@@ -64,6 +67,13 @@ class TabularConfig(RunConfig):
     on the goal itself, as printed."""
     threshold: float = 0.5
     """Advance to the next context when the success rate exceeds this."""
+    rule: RuleName = field(default="success", metadata={"since": "0.2.0"})
+    """When to advance. success: the paper's, when the success rate exceeds --threshold; gap: ours,
+    without a threshold, when the success rate has risen from what the policy before the switch had
+    most of the way to what earlier contexts gave, or to a plateau of its own."""
+    epsilon: float | None = field(default=None, metadata={"since": "0.2.0"})
+    """Advance instead when the soft sub-optimality V*(ρ) - V^π(ρ), computed exactly after every
+    step, is at most this ε: the rule of the theory."""
     reset_adam: bool = True
     """Whether each context starts with fresh Adam moments (ours)."""
     phase1_steps: int = 1000
@@ -79,6 +89,22 @@ class TabularConfig(RunConfig):
     printed. It overrides those options."""
     log_every: int = 250
     """Gradient steps between two rows of metrics.csv."""
+    log: tuple[str, ...] = field(default=(), metadata={"since": "0.2.0"})
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
+
+    @property
+    def advance(self) -> AdvanceRule:
+        """When to go on to the next context."""
+        given = self.threshold != type(self).threshold
+        if self.epsilon is not None and (given or self.rule == "gap"):
+            other = "--rule gap" if self.rule == "gap" else "--threshold"
+            raise RollinError(f"{other} and --epsilon are two rules of advance: give one.")
+        if self.rule == "gap" and given:
+            raise RollinError("--threshold belongs to --rule success; --rule gap needs none.")
+        if self.rule == "gap":
+            return StepGap()
+        return SuccessRate(self.threshold) if self.epsilon is None else SubOptimality(self.epsilon)
 
     def __post_init__(self) -> None:
         if self.literal:
@@ -92,7 +118,7 @@ class TabularConfig(RunConfig):
                 object.__setattr__(self, name, value)
         check_alpha(self.alpha)
         check_beta(self.beta)
-        SuccessRate(self.threshold)
+        self.advance  # noqa: B018  (refuses bad values)
         for name, most in (
             ("steps", MOST_STEPS),
             ("log_every", MOST_STEPS),
@@ -102,6 +128,7 @@ class TabularConfig(RunConfig):
         ):
             at_least(1, flag(name), getattr(self, name), most)
         at_least(0, "--seed", self.seed)
+        check_loggers(self.log)
         at_least(0, "--phase1-steps", self.phase1_steps, MOST_STEPS)
         positive("--t0", self.t0)
         if self.gamma is not None and not 0 <= self.gamma < 1:

@@ -29,6 +29,14 @@ class TabularSwitch(msgspec.Struct, forbid_unknown_fields=True):
         return {"success_rho": self.success_rho, "success_mu": self.success_mu}
 
 
+class TabularAdvance(msgspec.Struct, forbid_unknown_fields=True):
+    """When the last context was mastered, and why."""
+
+    step: Count
+    k: Count
+    reason: str
+
+
 class TabularResult(msgspec.Struct, forbid_unknown_fields=True):
     """result.json of a tabular run; what has a default is not in those of older versions."""
 
@@ -52,6 +60,7 @@ class TabularResult(msgspec.Struct, forbid_unknown_fields=True):
     learning_rate: float | None = None
     log_min_pi: list[float | None] | None = None
     warning: str | None = None
+    completed: TabularAdvance | None = None
     sha256: dict[str, str] = {}
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
 """A run of a tabular task: its MDP and learner, its rows of metrics, its result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -9,7 +9,8 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import check_beta
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.progress import Advance
+from rollin.curriculum.step_gap import StepGap
 from rollin.runs.checkpoint import check_like
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
@@ -111,11 +112,18 @@ class TabularRun(Driver[TabularConfig]):
         self.learner = tabular_learner(self.mdp, self.config)
         self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
         self.state = TabularState.initial(self.mdp)
+        self.rule = self.config.advance
+        self.gap = self.rule if isinstance(self.rule, StepGap) else None
 
     @property
     def step(self) -> int:
         """Gradient steps so far."""
         return self.state.step
+
+    @property
+    def advances(self) -> Sequence[Advance]:
+        """Switches of context so far."""
+        return self.state.progress.advances
 
     def fingerprint(self) -> str:
         """Of the MDP."""
@@ -129,7 +137,7 @@ class TabularRun(Driver[TabularConfig]):
                 self.mdp,
                 self.learner,
                 config.beta,
-                SuccessRate(config.threshold),
+                self.rule,
                 self.state,
                 recursive=config.mu == "recursive",
                 sampled=config.rollin == "sampled",
@@ -192,6 +200,7 @@ class TabularRun(Driver[TabularConfig]):
             "shown": {
                 "k": f"{progress.k}/{self.mdp.K}",
                 "κ": f"{progress.kappa:.3f}",
+                "last mastered": "yes" if progress.completed else "no",
                 "success": f"{self.counters.last_success:.2f}",
             },
         }
@@ -211,6 +220,7 @@ class TabularRun(Driver[TabularConfig]):
             "counters": asdict(self.counters),
             "learning_rate": self.learner.learning_rate,
             "learner": self.learner.get_state(),
+            **({"rule": self.gap.get_state()} if self.gap else {}),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -232,6 +242,8 @@ class TabularRun(Driver[TabularConfig]):
             if isinstance(like, np.ndarray):
                 check_like(name, state["learner"].get(name), like)
         self.learner.set_state(state["learner"])
+        if self.gap:
+            self.gap.set_state(state["rule"])
 
     def _saved_start(self, saved: dict[str, Any]) -> Start:
         """The law of first states; the kernels index by what they draw from it."""
@@ -257,8 +269,20 @@ class TabularRun(Driver[TabularConfig]):
             )
 
     def warning(self) -> str | None:
-        """What to tell about a step size that the theorem does not allow."""
-        config = self.config
+        """What to tell about a rule with nothing to go by, or a step size against the theorem."""
+        config, learner = self.config, self.learner
+        if self.gap and self.gap.flat and not self.state.progress.finished:
+            return (
+                f"--rule gap saw the same success rate in all {self.gap.n:,} steps under context "
+                f"{self.state.progress.k}, and has nothing to decide by: an easier context before "
+                "it or a larger β may help."
+            )
+        if isinstance(learner, NaturalPG) and learner.learning_rate > learner.safe_rate:
+            return (
+                f"--learning-rate {learner.learning_rate:g} is above (1-γ)/α = "
+                f"{learner.safe_rate:.3g}, up to which the natural gradient is known to converge "
+                "from everywhere; beyond, only near the optimum."
+            )
         if config.algorithm != "two-phase-spg":
             return None
         allowed = StepSizeCondition(config.phase1_steps, smoothness(self.mdp, config.alpha))
@@ -312,6 +336,7 @@ class TabularRun(Driver[TabularConfig]):
                 "switches": switches,
                 "spec_hash": self.spec.hash,
                 "versions": versions(),
+                "completed": asdict(progress.completed) if progress.completed else None,
             }
         )
 

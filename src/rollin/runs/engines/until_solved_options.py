@@ -1,10 +1,11 @@
 """Options of runs that last until the last context is solved."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from rollin.checks import at_least, check_alpha, check_beta, flag, positive
 from rollin.errors import RollinError
+from rollin.runs.loggers import check_loggers
 from rollin.runs.spec import RunConfig
 
 Gradient = Literal["exact", "natural", "sampled"]
@@ -26,6 +27,9 @@ class UntilSolvedConfig(RunConfig):
     """Share β ∈ [0, 1) of trajectories that roll in with the previous policy; 0 is the baseline."""
     mu: Literal["rho", "recursive"] = "rho"
     """Roll in from ρ, or from μ_{k-1} as equation 1 is printed."""
+    rule: Literal["success", "gap"] = field(default="success", metadata={"since": "0.2.0"})
+    """When a context before the last is mastered. success: when its success probability exceeds
+    0.5; gap: without a threshold, as that of rollin train four-rooms. The last is solved at 0.5."""
     alpha: float = 1e-4
     """Entropy coefficient α > 0."""
     gamma: float | None = None
@@ -44,6 +48,9 @@ class UntilSolvedConfig(RunConfig):
     """Seed of the samples, and of the random MDP."""
     log_every: int = 10_000
     """Gradient steps between two rows of metrics.csv."""
+    log: tuple[str, ...] = field(default=(), metadata={"since": "0.2.0"})
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -52,5 +59,6 @@ class UntilSolvedConfig(RunConfig):
         for name in ("n", "batch", "steps", "log_every"):
             at_least(1, flag(name), getattr(self, name))
         at_least(0, "--seed", self.seed)
+        check_loggers(self.log)
         if self.gamma is not None and not 0 <= self.gamma < 1:
             raise RollinError(f"--gamma must lie in [0, 1), got {self.gamma}.")

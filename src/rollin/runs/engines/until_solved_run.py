@@ -1,13 +1,14 @@
 """A run until the last context of an MDP is solved: its ascent, its rows of metrics, its result."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from rollin.curriculum.progress import Advance
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import check_like
 from rollin.runs.directory import RunDirectory
@@ -63,6 +64,7 @@ class UntilSolvedRun(Driver[UntilSolvedConfig]):
             "beta": config.beta,
             "recursive": config.mu == "recursive",
             "scratch": config.scratch,
+            "gap": config.rule == "gap",
         }
         rates = config.alpha, self.learning_rate
         if config.gradient == "sampled":
@@ -74,6 +76,11 @@ class UntilSolvedRun(Driver[UntilSolvedConfig]):
     def step(self) -> int:
         """Gradient steps so far."""
         return self.ascent.gradient_steps
+
+    @property
+    def advances(self) -> Sequence[Advance]:
+        """Switches of context so far."""
+        return self.ascent.progress.advances
 
     @property
     def at_end(self) -> bool:
