@@ -5,35 +5,16 @@ its arguments into, and for the defaults of that task; names, types, defaults an
 the fields, or the help text that a field is annotated with, make the text.
 """
 
-import types
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 from unittest import mock
 
 import tyro
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.errors import PycodeError
-from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 from rollin.cli import main
-from rollin.sweeps.machine import cores
-
-PLACEHOLDERS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
-
-
-@dataclass(frozen=True)
-class Option:
-    """An argument of a command: how it is typed, what it does, what it is if not given."""
-
-    name: str
-    usage: str
-    text: str
-    default: str
-    positional: bool
+from rollin.cli.usage import Option, groups, usage_line
 
 
 class _Asked(Exception):  # noqa: N818  (not an error)
@@ -55,86 +36,6 @@ def ask(command: list[str]) -> tuple[type[Any], Any]:
     raise ValueError(f"rollin {' '.join(command)} does not parse its options with tyro.")
 
 
-def groups(kind: type[Any], default: Any) -> Iterator[tuple[type[Any], list[Option]]]:
-    """A dataclass and its options; then the same for each part that is a dataclass of its own."""
-    docs = _field_docs(kind)
-    hints = get_type_hints(kind, include_extras=True)
-    found, parts = [], []
-    for field in fields(kind):
-        value = _default(field, default)
-        if is_dataclass(hints[field.name]):
-            parts.append((hints[field.name], value))
-            continue
-        found.append(_option(field.name, hints[field.name], value, docs.get(field.name, "")))
-    yield kind, found
-    for part in parts:
-        yield from groups(*part)
-
-
-def _field_docs(kind: type[Any]) -> dict[str, str]:
-    """Docstrings of fields; none of a class that is made while the command runs."""
-    try:
-        docs = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
-    except PycodeError:
-        return {}
-    own = {name: lines for (owner, name), lines in docs.items() if owner == kind.__qualname__}
-    return {name: " ".join(lines).strip() for name, lines in own.items()}
-
-
-def _default(field: Any, default: Any) -> Any:
-    if default is not None:
-        return getattr(default, field.name)
-    return field.default_factory() if callable(field.default_factory) else field.default
-
-
-def _option(name: str, hint: Any, value: Any, text: str) -> Option:
-    marks: list[Any] = []
-    if get_origin(hint) is Annotated:
-        hint, *marks = get_args(hint)
-    positional = tyro.conf.Positional in marks
-    text = text or _marked(marks, "help") or ""
-    if tyro.conf.UseAppendAction in marks:  # given once for each value
-        hint = get_args(hint)[0]
-    flag = f"--{name.replace('_', '-')}"
-    if positional:
-        usage = name.upper() + (" …" if get_origin(hint) is tuple else "")
-        usage = f"[{usage}]" if _shown(name, value) else usage
-    elif hint is bool:
-        usage = f"{flag}, --no-{flag[2:]}"
-    else:
-        usage = f"{flag} {_marked(marks, 'metavar') or _placeholder(hint)}"
-    return Option(name, usage, text, _shown(name, value), positional)
-
-
-def _marked(marks: list[Any], name: str) -> str | None:
-    """What `tyro.conf.arg` says of an option."""
-    return next((getattr(mark, name) for mark in marks if hasattr(mark, name)), None)
-
-
-def _placeholder(hint: Any) -> str:
-    """What stands for a value of a type."""
-    if get_origin(hint) in (Union, types.UnionType):
-        return "|".join(_placeholder(h) for h in get_args(hint) if h is not type(None))
-    if get_origin(hint) is Literal:
-        return "|".join(map(str, get_args(hint)))
-    if get_origin(hint) is tuple:
-        return f"{_placeholder(get_args(hint)[0])} …"
-    return PLACEHOLDERS.get(hint, "VALUE")
-
-
-def _shown(name: str, value: Any) -> str:
-    """A default as it would be typed; nothing where the text says what happens without."""
-    if name == "jobs" and value == cores():
-        return "number of cores"  # not that of the machine which builds the site
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    if isinstance(value, int | float | str | Path):
-        return str(value)
-    return ""
-
-
 class Command(SphinxDirective):
     """Usage and options of `rollin` with these arguments."""
 
@@ -146,8 +47,7 @@ class Command(SphinxDirective):
         command = self.arguments[0].split()
         kind, default = ask(command)
         (_, options), *parts = groups(kind, default)
-        words = " ".join(o.usage for o in options if o.positional)
-        usage = f"rollin {command[0]} {words} [options]".replace("  ", " ")
+        usage = usage_line(command[0], options)
         prefix = "-".join(("rollin", *command))
         shown: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
         shown += [nodes.paragraph("", " ".join(p.split())) for p in _paragraphs(kind)]

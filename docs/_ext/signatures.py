@@ -39,9 +39,18 @@ def _of_class(node: ast.ClassDef, kind: type[Any], module: dict[str, Any]) -> st
     if issubclass(kind, tuple):  # a NamedTuple
         return ", ".join(_fields(kind))
     if not is_dataclass(kind):
-        return ""
+        return _inherited(kind)
     inherited = [_fields(base) for base in reversed(kind.__mro__[1:]) if is_dataclass(base)]
     return ", ".join(field for some in (*inherited, _fields(kind)) for field in some)
+
+
+def _inherited(kind: type[Any]) -> str:
+    """The parameters of the first base of ours that declares some."""
+    for base in kind.__mro__[1:]:
+        if base.__module__.startswith("rollin.") and "__init__" in vars(base):
+            node: Any = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+            return _of_class(node, base, vars(sys.modules[base.__module__]))
+    return ""
 
 
 def _fields(kind: type[Any]) -> list[str]:

@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,38 @@ def test_train_writes_a_result_and_says_where(tmp_path, capsys) -> None:
     assert "60/60" in text
 
 
+def test_whole_numbers_are_taken_in_other_ways_of_writing(tmp_path, capsys) -> None:
+    few = ("train", "four-rooms", "--steps", "2e1", "--batch=1_0", "--log-every", "2.0e+1")
+    assert call(capsys, *few, "--out", tmp_path)[0] == 0
+    config = read_json(tmp_path / "config.json")["config"]
+    assert (config["steps"], config["batch"], config["log_every"]) == (20, 10, 20)
+    for wrong in ("2.5", "2e-1", "many"):
+        code, _, err = call(capsys, "train", "four-rooms", "--steps", wrong)
+        assert code == 2
+        assert f"--steps: a whole number is expected, got '{wrong}'" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*([name] for name in COMMANDS), ["train", "point-umaze"], ["train", "Hopper-v5"]],
+    ids=" ".join,
+)
+def test_help_is_in_plain_words(command: list[str], capsys) -> None:
+    text = call(capsys, *command, "--help")[1]
+    assert not re.search(r"\bSTR\b|\{None\}|None\b|config\.|config options", text)
+    assert max(map(len, text.splitlines())) <= 100
+    if command[0] in ("train", "sweep", "theory"):
+        assert text.startswith(f"usage: rollin {command[0]} TASK [options]\n")
+
+
+def test_an_option_that_there_is_not_is_told_with_the_nearest(capsys) -> None:
+    code, _, err = call(capsys, "train", "four-rooms", "--gama", "0.9")
+    assert code == 2
+    assert "Unrecognized options: --gama, 0.9. Did you mean --gamma?" in err
+    assert err.count("\n") == 1
+    assert "rollin: Missing from rollin train: TASK" in call(capsys, "train")[2]
+
+
 BAD = {
     "unknown command": (("trian",), "Did you mean train"),
     "unknown task": (("train", "five-rooms", "--steps", "1"), "Unknown task 'five-rooms'"),
@@ -89,6 +122,8 @@ BAD = {
     "beta": (("train", "four-rooms", "--beta", "1"), r"beta must lie in [0, 1), got 1.0"),
     "negative beta": (("train", "four-rooms", "--beta", "-0.5"), "beta must lie in [0, 1)"),
     "alpha": (("train", "four-rooms", "--alpha", "0"), "alpha must be greater than 0"),
+    "two rules": (("train", "four-rooms", "--threshold", "0.6", "--epsilon", "1"), "give one"),
+    "epsilon": (("train", "four-rooms", "--epsilon", "0"), "epsilon must be greater than 0"),
     "gamma": (("train", "four-rooms", "--gamma", "1"), "--gamma must lie in [0, 1)"),
     "theory gamma": (("theory", "four-rooms", "--gamma", "1"), "gamma must lie in [0, 1)"),
     "theory beta": (("theory", "four-rooms", "--beta", "0"), "needs beta in (0, 1)"),

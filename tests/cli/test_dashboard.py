@@ -59,6 +59,26 @@ def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
     assert duration(progress.overview.seconds_left) == "3:30"
 
 
+def test_compiling_is_said_once_and_is_no_time_of_work() -> None:
+    plain, wide = console(terminal=False), console(terminal=True)
+    for out in (plain, wide):
+        progress = SweepProgress(2, 0, out)
+        for name in "ab":
+            progress.take(JobEvent("started", job(name), {}))
+            progress.take(JobEvent("progress", job(name), {**status(0), "compiling": True}))
+        out.print(progress)
+        progress.began -= 70  # of which 60 were spent on it
+        assert progress._compiling is not None
+        progress._compiling -= 60
+        for name in "ab":
+            for step in (1, 100):
+                progress.take(JobEvent("progress", job(name), status(step)))
+        assert duration(progress.overview.seconds_left) == "1:30"
+    assert said(plain).count("Compiling, once per machine …") == 1
+    assert said(wide).count("compiling, once per machine") == 2
+    assert "0/1,000" not in said(wide)
+
+
 def test_the_dashboard_shows_queue_running_done_failed_and_eta() -> None:
     out = console(terminal=True)
     progress = SweepProgress(6, 1, out, "four-rooms in DIR")
@@ -97,7 +117,7 @@ def test_names_are_cut_before_numbers_on_a_narrow_terminal(width) -> None:
     name = "noise=0.25 sampling=geometric delta=1/24 method=baseline beta=0.75 seed=3"
     progress = SweepProgress(500, 0, out)
     shown = status(1_234_567, 3_000_000)
-    shown["shown"] |= {"mean / threshold": "126.67 / 200", "roll-ins": "12345"}
+    shown["shown"] |= {"training mean / threshold": "126.67 / 200", "roll-ins": "12345"}
     progress.take(JobEvent("progress", job(name), shown))
     out.print(progress)
     lines = said(out).splitlines()

@@ -63,7 +63,8 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def test_every_page_of_the_docs_is_there(site: Path, pages: dict[Path, Page]) -> None:
-    expected = {site / path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    sources = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    expected = {site / path.relative_to(DOCS).with_suffix(".html") for path in sources}
     assert expected == {path for path in pages if path.name not in GENERATED}
 
 
@@ -102,6 +103,13 @@ def test_links_out_of_the_docs_are_downloads_or_text(site: Path, pages: dict[Pat
     page = pages[site / "results" / "four-rooms.html"]
     assert "The data is in\nresults/four-rooms/" in page.text
     assert not any(link.endswith("results/four-rooms/") for link in page.links)
+
+
+def test_the_notebook_shows_what_it_gave(site: Path, pages: dict[Path, Page]) -> None:
+    page = pages[site / "tutorial.html"]
+    assert "β = 0.0: context " in page.text
+    assert sum(address.startswith("data:image/png") for address in page.loaded) >= 3
+    assert "tutorial.ipynb" in {path.name for path in (site / "_downloads").rglob("*.ipynb")}
 
 
 def test_the_command_line_is_all_there(site: Path, pages: dict[Path, Page]) -> None:

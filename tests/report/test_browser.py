@@ -1,7 +1,10 @@
 """The page in a real browser: it sorts, hides lines, fits a phone and asks nobody for anything."""
 
 import shutil
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +12,21 @@ import pytest
 
 from rollin.analysis.collect import collect
 from rollin.cli import main
+from rollin.cli.watch_page import Watched
+from rollin.cli.watch_server import Server
+from rollin.paper.four_rooms import STEPS, condition
 from rollin.paper.tables import find_table
 from rollin.report.charts import line_id
 from rollin.report.page import make_report
+from rollin.runs import driver
+from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.records import Reading
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.published import published
 from rollin.sweeps.study import Condition, Study
+from tests.killing import stop_at
 from tests.made_runs import STUDIES, deep_run, sac_run, tabular_run, with_names
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -303,6 +312,16 @@ HOSTILE = {
 }
 
 
+def heard(context: Any) -> tuple[Any, list[str]]:
+    """A new page, and all that it asks for or complains of."""
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: asked.append(str(error)))
+    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    return page, asked
+
+
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_names_from_files_are_text_wherever_they_stand(browser, tmp_path, name, capsys) -> None:
     with_names(tmp_path / "runs", name)
@@ -311,11 +330,7 @@ def test_names_from_files_are_text_wherever_they_stand(browser, tmp_path, name, 
     assert out.err == ""
     assert "\x1b" not in out.out
     context = browser.new_context()
-    page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: asked.append(str(error)))
-    page.on("dialog", lambda dialog: asked.append(dialog.message))
+    page, asked = heard(context)
     file = tmp_path / "runs" / "report.html"
     page.goto(file.as_uri())
     page.wait_for_timeout(100)
@@ -340,3 +355,113 @@ def test_a_script_that_is_not_the_pages_own_is_not_run(browser, page_file, tmp_p
         page.wait_for_timeout(100)
         assert page.title() != "1"
         page.close()
+
+
+# ------------------------------------------------------------------ the live page
+
+
+@contextmanager
+def live(directory: Path) -> Iterator[str]:
+    """The address of a live page, which looks at its runs several times a second."""
+    watched = Watched([directory], STUDIES, every=0.1, clock=lambda: 0.0)
+    with Server(lambda: watched.page) as server:
+        threads = [
+            threading.Thread(target=watched.follow),
+            threading.Thread(target=server.serve_forever, args=(0.01,)),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield server.address
+        finally:
+            watched.stop()
+            server.shutdown()
+            for thread in threads:
+                thread.join()
+
+
+def plain(rate: float, seed: int) -> RunSpec[Any]:
+    config = SACRunConfig(steps=20_000, seed=seed)
+    sac = replace(config.sac, learning_rate=rate)
+    return RunSpec("Hopper-v5", replace(config, sac=sac))
+
+
+def test_a_live_page_follows_its_runs_and_stays_as_the_reader_has_put_it(
+    browser, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(driver, "STATUS_SECONDS", 0.0)
+    grows = condition("easy", 0.001, 0.75).spec(0, 60 / STEPS, log_every=10)
+    stop_at(grows, tmp_path / "grows", 20)
+    for rate in (1e-4, 3e-4, 1e-3):
+        sac_run(tmp_path / f"{rate:g}-0", plain(rate, 0), 1e4 * rate)
+    context = browser.new_context(viewport={"width": 1000, "height": 600})
+    page = context.new_page()
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: said.append(message.text))
+    with live(tmp_path) as address:
+        page.goto(address)
+        table = page.locator("table.sortable")
+        table.wait_for()
+        page.evaluate("window.mark = 1")  # which a reload would lose
+        heading, before = column(table, "mean")
+        assert before == ["1.000", "3.000", "10.000"]
+        for _ in range(2):
+            heading.get_by_role("button").click()
+        assert column(table, "mean")[1] == before[::-1]
+        key = page.locator("[data-curves]", has_text="0.0003").locator(".key").nth(1)
+        key.click()
+        hidden = page.locator("svg .off").count()
+        assert hidden > 0
+        target = page.locator("h3", has_text="Learning curves").last
+        target.evaluate("e => window.scrollTo({top: e.offsetTop - 100, behavior: 'instant'})")
+        place = target.bounding_box()["y"]
+        drawn = page.locator("section", has_text="easy").locator(".panel svg").first.inner_html()
+        step = page.locator("#progress tbody td").nth(1)
+        assert step.inner_text() == "20/60"
+
+        stop_at(grows, tmp_path / "grows", 40)
+        for seed in (1, 2):
+            sac_run(tmp_path / f"more-{seed}", plain(1e-3, seed), 20.0 * seed)
+            RunDirectory.claim(tmp_path / f"new-{seed}", plain(1e-3, seed + 2), None, "")
+            RunDirectory(tmp_path / f"new-{seed}").write_status("failed", error="it broke")
+        page.locator("#progress tbody tr").nth(2).wait_for()
+        page.locator("table.sortable", has_text="23.333").wait_for()
+        assert step.inner_text() == "40/60"
+        assert page.evaluate("window.mark") == 1
+        assert column(table, "mean")[1] == ["23.333 ± 8.819", "3.000", "1.000"]
+        assert heading.get_attribute("aria-sort") == "descending"
+        assert key.get_attribute("aria-pressed") == "false"
+        assert page.locator("svg .off").count() == hidden
+        assert abs(target.bounding_box()["y"] - place) < 2  # though rows came above it
+        grown = page.locator("section", has_text="easy").locator(".panel svg").first.inner_html()
+        assert grown != drawn
+        table.locator("th button").first.click()  # what is new obeys, too
+        assert page.locator("#live").inner_text().startswith("Live, last changed ")
+        assert said == []
+    page.locator(".live.gone").wait_for()
+    assert "No answer from rollin watch" in page.locator("#live").inner_text()
+    assert page.locator("table.sortable").count() == 1
+    context.close()
+
+
+def test_names_from_files_are_text_on_a_live_page(browser, tmp_path) -> None:
+    name = " ".join(HOSTILE[kind] for kind in ("quote", "markup", "escapes"))
+    sac_run(tmp_path / "a", plain(1e-3, 0), 1.0)
+    place = tmp_path / name.replace("/", "")[:200]
+    context = browser.new_context()
+    page, asked = heard(context)
+    with live(tmp_path) as address:
+        page.goto(address)
+        page.locator("table.sortable").wait_for()
+        with_names(place, name)  # these come by a change of the page, not by its first reading
+        RunDirectory.claim(place / "b", plain(1e-3, 1), None, name).write_status(
+            "running", step=1, steps=2, shown={name: name}
+        )
+        page.locator("#progress td", has_text="running").wait_for()
+        page.locator(".key").nth(4).wait_for()
+        assert all(url.startswith(address) for url in asked)
+        assert page.title() != "1"
+        assert page.locator("img, iframe, svg[onload], [onerror], [onload]").count() == 0
+        assert page.locator("script").count() == 1
+    context.close()

@@ -78,12 +78,14 @@ def test_a_grid_has_published_ours_and_difference_with_their_marks(page) -> None
     assert heading == [[], *([(name, "")] for name in names)]
     assert row == [
         [("hard, α = 0.001", "")],
-        [("0.856 ± 0.006", "pub"), ("0.812 ± 0.028", "ours"), ("−0.043", "diff")],
-        [("0.981 ± 0.003", "pub claims"), ("0.750 ± 0.020", "ours"), ("−0.231", "diff")],
+        [("0.856 ± 0.006", "pub"), ("0.812 ± 0.028", "ours"), ("−0.043", "diff"),
+         ("0 of 5 master the last", "solved")],
+        [("0.981 ± 0.003", "pub claims"), ("0.750 ± 0.020", "ours"), ("−0.231", "diff"),
+         ("0 of 5 master the last", "solved")],
         [("1.000 ± 0.000", "beats pub claims best"), ("0.938 ± 0.034", "beats ours"),
-         ("−0.062", "beats diff")],
+         ("−0.062", "beats diff"), ("0 of 5 master the last", "beats solved")],
         [("1.000 ± 0.000", "beats pub claims best"), ("1.000 ± 0.000", "beats ours best"),
-         ("0.000", "beats diff")],
+         ("0.000", "beats diff"), ("0 of 5 master the last", "beats solved")],
     ]  # fmt: skip
 
 
@@ -201,7 +203,7 @@ def test_runs_of_no_study_have_a_section_of_their_own(tmp_path) -> None:
     names = [name for name in page.found if name.endswith("at the end")]
     assert names == ["κ at the end", "return at the end"]
     assert page.found["κ at the end"][1] == [
-        [("all runs", "")], [("0.500 ± 0.000", "ours best")]
+        [("all runs", "")], [("0.500 ± 0.000", "ours best"), ("0 of 2 master the last", "solved")]
     ]  # fmt: skip
     # nothing is said of a paper or of plans that they do not have
     assert "ublished" not in page.text.split("ROLLIN on")[-1]

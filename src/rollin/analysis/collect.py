@@ -1,7 +1,7 @@
 """Directories and CSVs → records, and what is known of the sweeps that they belong to."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,9 @@ from rollin.runs.records import MOST_STEPS, RUNS, Record, condition_text, read_r
 from rollin.sweeps.study import Study
 from rollin.sweeps.study_file import studies_in
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
+
+ReadRecord = Callable[[RunDirectory, Sequence[int]], Record]
+"""A run as its directory has it, with rows of its curve at some steps."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +91,7 @@ def collect(
     studies: whose readings tell the steps at which runs are read; unfinished: take these, too, as
     far as they have come.
     """
-    found = Collection()
-    for directory in directories:
-        runs = find_runs(directory)
-        _read_sweeps(found, directory, {study.name for study in studies})
-        if not runs and (directory / RUNS).is_file():
-            _take_csv(found, directory, unfinished=unfinished)
-        steps = _reading_steps([*studies, *found.studies])
-        for run in runs:
-            _take(found, run, steps, unfinished=unfinished)
+    found = gather(directories, studies, unfinished=unfinished)
     if not found.records:
         names = ", ".join(str(d) for d in directories)
         reasons = f" Skipped {'; '.join(found.skipped[:2])}." if found.skipped else ""
@@ -105,6 +100,26 @@ def collect(
             f"No {what} below {names}: give a directory that rollin train, demo, sweep or "
             f"reproduce has written.{reasons}"
         )
+    return found
+
+
+def gather(
+    directories: Sequence[Path],
+    studies: Sequence[Study] = (),
+    *,
+    unfinished: bool = False,
+    read: ReadRecord = read_record,
+) -> Collection:
+    """The same, where there may be no runs yet; read: how a run is read."""
+    found = Collection()
+    for directory in directories:
+        runs = find_runs(directory)
+        _read_sweeps(found, directory, {study.name for study in studies})
+        if not runs and (directory / RUNS).is_file():
+            _take_csv(found, directory, unfinished=unfinished)
+        steps = _reading_steps([*studies, *found.studies])
+        for run in runs:
+            _take(found, run, steps, read, unfinished=unfinished)
     return found
 
 
@@ -138,6 +153,7 @@ def _take(
     found: Collection,
     run: RunDirectory,
     steps: dict[str, set[tuple[int, int]]],
+    read: ReadRecord,
     *,
     unfinished: bool,
 ) -> None:
@@ -146,7 +162,7 @@ def _take(
             found.skipped.append(f"{run.path}: not finished")
             return
         described = run.config
-        found.add(read_record(run, _steps_of(described, steps)), run.path)
+        found.add(read(run, _steps_of(described, steps)), run.path)
         found.note_origin([described.command], described.versions)
     except RollinError as error:
         told = str(error)

@@ -12,7 +12,7 @@ from rollin.sweeps.study import Condition, Study
 
 Runs = dict[Condition, dict[float, list[Record]]]
 """Runs of each condition by scale, one for each seed, in their order."""
-UNVARIED = ("seed", "learner", "threads", "log_every", "eval_episodes", "keep_replay")
+UNVARIED = ("seed", "learner", "threads", "log_every", "log", "eval_episodes", "keep_replay")
 """Options that do not make another condition."""
 OWN = ("kappa", "return", "return_final")
 """What is read of runs that no study describes."""
@@ -160,9 +160,18 @@ def own_studies(others: Sequence[Record]) -> list[tuple[Study, dict[Condition, l
         seeds = max(len(records) for records in runs.values())
         readings = tuple(Reading(name) for name in quantities)
         names = tuple(dict.fromkeys(name for names in labels for name in names))
-        study = Study(task, tuple(runs), readings, seeds, columns=names, title=task)
+        base = _baseline(labels)
+        study = Study(task, tuple(runs), readings, seeds, columns=names, baseline=base, title=task)
         found.append((study, runs))
     return found
+
+
+def _baseline(labels: Sequence[Mapping[str, str]]) -> str:
+    """What others are compared with, if it is among them: the baseline by its name, or β = 0."""
+    for name, value in (("method", "baseline"), ("beta", "0")):
+        if any(told.get(name) == value for told in labels):
+            return f"{name}={value}"
+    return ""
 
 
 def _measures(records: Sequence[Record]) -> list[str]:
@@ -178,6 +187,10 @@ def _told(record: Record) -> Mapping[str, Any]:
     if record.labels:
         return record.labels
     options = {name: value for name, value in record.options.items() if name not in UNVARIED}
+    if options.get("method") == "rollin" and options.get("beta") == 0:
+        options["method"] = "baseline"  # however it was put
+    if options.get("method") in ("baseline", "scratch"):
+        del options["beta"]  # which means nothing there
     return {"engine": record.engine, **options}
 
 
@@ -186,6 +199,9 @@ def _labels(members: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
     told = [_told(runs[0]) for runs in members]
     names = dict.fromkeys(name for options in told for name in options)
     varying = [n for n in names if len({str(options.get(n)) for options in told}) > 1]
+    lengthless = {str([options.get(n) for n in varying if n != "steps"]) for options in told}
+    if len(lengthless) == len(told):  # a length alone makes no other method, and is told elsewhere
+        varying = [n for n in varying if n != "steps"]
     found = [
         {name: value_text(options[name]) for name in varying if name in options} for options in told
     ]

@@ -52,6 +52,7 @@ def is_above(ours: float, other: float, digits: int) -> bool:
 class StudyResults:
     """A study as far as there are runs of one scale for it.
 
+    What is read at the end of runs is told by those that are finished; others have none yet.
     own: the runs belong to no study, and this one was made of them.
     """
 
@@ -68,7 +69,8 @@ class StudyResults:
         return [result for result in found if result is not None]
 
     def _read(self, condition: Condition, reading: Reading) -> Result | None:
-        runs, step = self.runs.get(condition, []), self.step_of(reading)
+        step = self.step_of(reading)
+        runs = [run for run in self.runs.get(condition, []) if _ready(run, step)]
         values = {run.seed: run.value(Reading(reading.quantity, step)) for run in runs}
         known = {seed: value for seed, value in values.items() if value is not None}
         if not known:
@@ -109,6 +111,17 @@ class StudyResults:
         if ours is None or other is None:
             return False
         return is_above(ours.mean, other.mean, self.digits(reading))
+
+    def solved(self, condition: Condition, reading: Reading) -> tuple[int, int] | None:
+        """Seeds that had mastered the last context where κ is read, and all of them.
+
+        κ = 1 says that the last context was entered, not that it is solved. None for other
+        quantities, and for runs without a curriculum.
+        """
+        if not reading.quantity.startswith("kappa"):
+            return None
+        step = self.step_of(reading)
+        return solved_by([r for r in self.runs.get(condition, []) if _ready(r, step)], step)
 
     def pairs(self, reading: Reading) -> list[tuple[Result, Result]]:
         """Every result with that of its baseline, where both were run."""
@@ -160,12 +173,29 @@ class StudyResults:
                 result = self.at(condition, reading)
                 step = self.step_of(reading)
                 told = result.seeds if result else ()
-                seeds = [
-                    r.seed for r in runs if (step is None or r.step >= step) and r.seed not in told
-                ]
+                seeds = [r.seed for r in runs if _ready(r, step) and r.seed not in told]
                 if seeds:
                     found.append((condition, reading, seeds))
         return found
+
+
+def solved_by(runs: Sequence[Record], step: int | None = None) -> tuple[int, int] | None:
+    """Runs that had mastered the last context by a step, and all that came so far.
+
+    step: None, at the end of each; None is returned if they walk no curriculum.
+    """
+    told = [
+        engine(run.engine).solved(run, run.step if step is None else step)
+        for run in runs
+        if step is None or run.step >= step
+    ]
+    known = [answer for answer in told if answer is not None]
+    return (sum(known), len(known)) if known else None
+
+
+def _ready(run: Record, step: int | None) -> bool:
+    """Whether a run has come to a step, or to its end."""
+    return run.finished if step is None else run.step >= step
 
 
 def results_of(

@@ -15,7 +15,8 @@ Labels = Mapping[str, str]
 class Place:
     """One place of a table: a condition, ours and the published value, which may both be missing.
 
-    beats, published_beats: above the baseline; best, published_best: of the row.
+    beats, published_beats: above the baseline; best, published_best: of the row; solved: beside κ,
+    seeds that mastered the last context, and all of them.
     """
 
     condition: Condition
@@ -26,6 +27,7 @@ class Place:
     published_beats: bool
     best: bool
     published_best: bool
+    solved: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def _row(
                 best=bool(result) and not is_above(top, result.summary.mean, digits),
                 published_best=bool(published)
                 and not is_above(published_top, published.mean, digits),
+                solved=results.solved(condition, reading),
             )
         )
     return places

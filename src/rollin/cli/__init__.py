@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rollin import __version__
 from rollin.checks import did_you_mean
@@ -21,11 +22,11 @@ COMMANDS = {
     "reproduce": "a table of the paper, with our numbers beside the published ones",
     "theory": "assumptions, constants and bounds of the paper on an MDP",
     "report": "an HTML page from one or more directories of runs",
+    "watch": "the same as a live page, which follows runs while they go on",
     "list": "the runs below a directory and their states",
 }
 
-RUNNING = ("demo", "train", "resume", "sweep", "reproduce")
-"""Commands that have not done their work if their output is closed."""
+NOBODY_READS = 128 + 13  # the code of a program that SIGPIPE has ended
 LONGEST = 2000  # letters of a sentence, which may quote a file
 
 USAGE = """usage: rollin COMMAND [options]
@@ -39,8 +40,22 @@ rollin COMMAND --help lists the options of a command; rollin --version prints th
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand; bad input prints one sentence and returns 2."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run a subcommand; bad input prints one sentence and returns 2.
+
+    An output that nobody reads any more, such as that of `rollin list | head -3`, ends a command
+    without a word, as it ends other programs.
+    """
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        with suppress(OSError):  # Python itself flushes once more at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         rows = "\n".join(f"  {name:<11}{text}" for name, text in COMMANDS.items())
         print(USAGE.format(commands=rows))
@@ -52,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with only_named():
             return _command(name)(rest)
+    except SystemExit as stop:  # after a help text
+        return int(stop.code or 0)
     except RollinError as error:
         return _refuse(str(error))
     except MemoryError as error:
@@ -61,10 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rollin: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if name not in RUNNING:
-            return 0
-        return _refuse("Nobody reads the output any more: the same command goes on with the rest.")
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _refuse(f"{where}{error.strerror or error}.")

@@ -1,13 +1,14 @@
 """What the subcommands share: option parsing, stopping by signal, the command as typed."""
 
+import io
 import os
 import re
 import shlex
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from fractions import Fraction
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ import tyro
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from rollin.checks import flag
+from rollin.checks import MOST_STEPS, flag
+from rollin.cli.usage import help_text, whole_number_flags
 from rollin.errors import RollinError
 from rollin.runs.systems import STOPS
 from rollin.texts import visible
@@ -23,7 +25,20 @@ from rollin.texts import visible
 Options = TypeVar("Options")
 
 FRACTION = re.compile(r"\s*-?\w[\w.]*\s*/\s*-?\w[\w.]*\s*")
-TYRO_CONFIG = (tyro.conf.OmitArgPrefixes,)
+NO_FORMS: Mapping[str, Mapping[str, Any]] = {}
+TYRO_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+WHOLE = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")  # 20000, 20_000, 2e4, 1.5e6
+PHRASES = {
+    "invalid literal for int() with base 10:": "a whole number is expected, got",
+    "could not convert string to float:": "a number is expected, got",
+    "no type matching INT could be instantiated from": "a whole number is expected, got",
+    "no type matching FLOAT could be instantiated from": "a number is expected, got",
+    ", 'None'": "",
+    "'None', ": "",
+    "(required)": "",
+}
+"""Words of the parser, and ours for the same."""
+RULE = re.compile(r"[─╭╮╰╯ -]*")  # a line of the box in which tyro tells what is wrong, or none
 
 
 def parse(
@@ -36,20 +51,65 @@ def parse(
 
     default: where other values than the dataclass's own stand if nothing is given.
     """
-    return tyro.cli(
-        options,
-        default=default,  # pyright: ignore[reportReturnType]  (None: the dataclass's own)
-        prog=f"rollin {command}",
-        description=options.__doc__,
-        args=list(arguments),
-        config=TYRO_CONFIG,
-    )
+    if {"-h", "--help"} & set(arguments):
+        print(help_text(options, default, command))
+        raise SystemExit(0)
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(
+                options,
+                default=default,  # pyright: ignore[reportReturnType]  (None: the dataclass's own)
+                prog=f"rollin {command}",
+                description=options.__doc__,
+                args=in_digits(arguments, whole_number_flags(options)),
+                config=TYRO_CONFIG,
+            )
+    except SystemExit as stop:
+        raise RollinError(_sentence(complaint.getvalue(), command)) from stop
 
 
-def spelled_out(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+def _sentence(box: str, command: str) -> str:
+    """What tyro says in a box of several parts, of which the first tells what is wrong."""
+    lines = dropwhile(RULE.fullmatch, (line.strip("│ ") for line in box.splitlines()[1:]))
+    what = " ".join(takewhile(lambda line: not RULE.fullmatch(line), lines))
+    for theirs, ours in PHRASES.items():
+        what = what.replace(theirs, ours)
+    what = what.rstrip(". ")
+    likely = re.search(r"Perhaps you meant:\W+(--[\w-]+)", box)
+    meant = f" Did you mean {likely[1]}?" if likely else ""
+    return f"{what}.{meant} rollin {command} --help lists what there is."
+
+
+def in_digits(arguments: Sequence[str], flags: Container[str]) -> list[str]:
+    """Whole numbers in digits alone: --steps 2e4 is 20,000."""
+    found: list[str] = []
+    for before, word in pairwise(["", *arguments]):
+        name, equals, value = word.partition("=")
+        if equals and name in flags:
+            found.append(f"{name}={_digits(value)}")
+        else:
+            found.append(_digits(word) if before in flags else word)
+    return found
+
+
+def _digits(text: str) -> str:
+    if WHOLE.fullmatch(text):
+        number = Fraction(text.replace("_", ""))
+        if number.denominator == 1 and abs(number) < MOST_STEPS:
+            return str(number)
+    return text
+
+
+def spelled_out(
+    arguments: Sequence[str],
+    options: Sequence[str],
+    short_forms: Mapping[str, Mapping[str, Any]] = NO_FORMS,
+) -> list[str]:
     """Fractions such as 1/24 as numbers, --geometric as --sampling geometric.
 
-    options: the names of the options, of whose values alone this is true.
+    options: the names of the options, of whose values alone this is true; short_forms: what one
+    word stands for, but for options that are given themselves.
     """
     flags = {flag(name) for name in options}
     words: list[str] = []
@@ -58,13 +118,21 @@ def spelled_out(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
         words += [name, value] if equals and name in flags and _is_fraction(value) else [word]
     found: list[str] = []
     for before, word in pairwise(["", *words]):
-        if word == "--geometric":
-            found += ["--sampling", "geometric"]
+        form = short_forms.get(word.removeprefix("--")) if word.startswith("--") else None
+        if form is not None:
+            own = {w.partition("=")[0].replace("--no-", "--") for w in words}
+            given = [name for name in form if flag(name) not in own]
+            found += [part for name in given for part in _flagged(name, form[name])]
         elif before in flags and _is_fraction(word):
             found.append(repr(_number(before, word)))
         else:
             found.append(word)
     return found
+
+
+def _flagged(name: str, value: Any) -> list[str]:
+    """An option as words of a command line."""
+    return [flag(name)] if value is True else [flag(name), str(value)]
 
 
 def _is_fraction(text: str) -> bool:
@@ -121,22 +189,36 @@ def typed_command(command: str, arguments: Sequence[str]) -> str:
     return shlex.join(["rollin", command, *arguments])
 
 
+class Stop:
+    """Whether a signal has asked to stop, and the exit code that says so: 130 after Ctrl-C."""
+
+    signal: int | None = None
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        return self.signal is not None
+
+    @property
+    def code(self) -> int:
+        """As shells have it: 128 and the number of the signal; 0 without one."""
+        return 0 if self.signal is None else 128 + self.signal
+
+
 @contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
+def stop_on_signal(saying: str = "Stopping: writing a checkpoint …") -> Iterator[Stop]:
     """While inside, Ctrl-C, kill and a closed terminal set a flag instead of ending the program."""
-    stop = False
+    stop = Stop()
 
     def ask_to_stop(signum: int, frame: Any) -> None:
-        nonlocal stop
-        if stop:  # a second Ctrl-C means it
+        if stop():  # a second Ctrl-C means it
             raise KeyboardInterrupt
-        stop = True
+        stop.signal = signum
         with suppress(OSError):  # the terminal may be gone; print is not for signal handlers
-            os.write(2, "\nStopping: writing a checkpoint …\n".encode())
+            os.write(2, f"\n{saying}\n".encode())
 
     before = {s: signal.signal(s, ask_to_stop) for s in STOPS}
     try:
-        yield lambda: stop
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -19,8 +19,9 @@ MOST_LINES = 4  # plain lines of running jobs in that time: a cluster would say 
 OTHER_LINES = 8  # of a terminal, that the dashboard needs besides its running jobs
 BAR = 20  # columns of a progress bar
 SHORTEST = 24  # columns that a run's name has at the least
-LEFT_OUT = ("roll-ins", "mean / threshold", "success", "k", "left")
+LEFT_OUT = ("roll-ins", "training mean / threshold", "success", "k", "left", "last mastered")
 """Columns that a narrow terminal does without, in this order."""
+COMPILING = "compiling, once per machine"
 SOON = 0.02  # runs' worth of work before which no time left can be told
 FAILURES = 3  # of the last ones that the dashboard shows
 
@@ -82,7 +83,7 @@ def run_table(rows: Mapping[str, tuple[str, Status]], width: int, *, states: boo
 
     Where they do not fit the width, columns are left out, the least telling first; names are cut.
     """
-    columns = _columns(rows, states)
+    columns = run_columns(rows, states=states)
     sizes = {t: max(map(len, (t, *cells.values()))) for t, cells in columns.items()}
     longest = max(map(len, ("run", *rows)))
     for title in LEFT_OUT:
@@ -106,13 +107,17 @@ def run_table(rows: Mapping[str, tuple[str, Status]], width: int, *, states: boo
     return table
 
 
-def _columns(rows: Mapping[str, tuple[str, Status]], states: bool) -> Columns:
+def run_columns(rows: Mapping[str, tuple[str, Status]], *, states: bool = False) -> Columns:
+    """What there is to show of runs, by title and name; states: their states among it."""
     titles = shown_titles(status for _, status in rows.values())
     found: Columns = {t: {} for t in ("state", "step", *titles, "steps/s", "left")}
     for name, (state, status) in rows.items():
         found["state"][name] = state
         if "step" not in status:
             found["step"][name] = "" if states else "starting"
+            continue
+        if status.get("compiling") and state == "running":
+            found["step"][name] = COMPILING
             continue
         found["step"][name] = f"{status['step']:,}/{status['steps']:,}"
         for title, text in status["shown"].items():
@@ -138,6 +143,8 @@ class SweepProgress:
         self._spoken: dict[str, float] = {}
         self._lines: list[float] = []  # when the last plain lines of running jobs were said
         self._last = ""
+        self._compiling: float | None = None  # since when
+        self._told_compiling = False
 
     @property
     def done(self) -> int:
@@ -149,6 +156,9 @@ class SweepProgress:
         name, overview = report.job.name, self.overview
         if report.kind == "progress":
             overview.running[name] = report.status
+            self._leave_out_compiling(begins=bool(report.status.get("compiling")))
+            if report.status.get("compiling"):
+                return
             self._first.setdefault(name, report.status["step"])
             self._say_now_and_then(name, report.status)
         elif report.kind == "started":
@@ -172,6 +182,18 @@ class SweepProgress:
         elif report.kind == "again":
             seconds, error = report.status["seconds"], report.status["error"]
             self._say_always(f"again in {seconds:.0f} s: {name}: {error}", "yellow")
+
+    def _leave_out_compiling(self, *, begins: bool) -> None:
+        """Say it once for all runs, and take it out of the time that work has taken."""
+        now = time.monotonic()
+        if begins and self._compiling is None:
+            self._compiling = now
+            if not self._told_compiling:
+                self._told_compiling = True
+                self._say(f"{COMPILING.capitalize()} …")
+        elif not begins and self._compiling is not None:
+            self.began += now - self._compiling
+            self._compiling = None
 
     def _say_now_and_then(self, name: str, status: Status) -> None:
         now = time.monotonic()

@@ -14,7 +14,7 @@ from rollin.cli.study_runs import run_and_report
 from rollin.cli.sweep_options import PlaceOptions
 from rollin.paper.four_rooms import HEADLINE_BETA, STEPS, condition
 from rollin.paper.tables import find_table
-from rollin.report.words import summary_text
+from rollin.report.words import solved_text, summary_text
 from rollin.sweeps.machine import cores
 
 REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
@@ -67,16 +67,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tell(results: StudyResults, console: Console) -> None:
-    """A line for each method: κ, the last context of each seed, and the return."""
+    """A line for each method: κ, the last contexts of the seeds and who mastered it, the return."""
     kappa, final = results.study.readings
+    top = max((run.K or 0 for runs in results.runs.values() for run in runs), default=0)
     for one, runs in results.runs.items():
         progress, total = results.at(one, kappa), results.at(one, final)
         if progress is None or total is None:
             continue
         name = "baseline" if results.study.is_baseline(one) else "ROLLIN  "
         reached = outcomes(run.k for run in runs if run.k is not None)
+        solved = results.solved(one, kappa)
+        mastered = "" if solved is None else solved_text(solved)
         console.print(
-            f"{name}  κ = {summary_text(progress.summary, 3)}   last context per seed (of 16): "
-            f"{reached}   return {total.summary.mean:.3f}",
+            f"{name}  κ = {summary_text(progress.summary, 3)}   last context per seed (of {top}): "
+            f"{reached}   {mastered}   return on it {total.summary.mean:.3f}",
             soft_wrap=True,
         )

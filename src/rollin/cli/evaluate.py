@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -14,7 +14,8 @@ from rich.table import Table
 
 from rollin.checks import MOST_STEPS, at_least
 from rollin.cli.arguments import check_file, make_console, parse
-from rollin.cli.film import FILMS, Film, check_encoder, write_video
+from rollin.cli.camera import Camera
+from rollin.cli.film import FILMS, check_encoder, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
@@ -26,18 +27,19 @@ from rollin.runs.engines.playable import Playable
 from rollin.runs.files import write_json
 from rollin.runs.trust import check_trust
 
-Contexts = Literal["all", "reached", "current", "last"]
+Contexts = Literal["all", "some", "reached", "current", "last"]
+SOME = 25  # contexts at the most, unless all are asked for
 
 
 @dataclass(frozen=True)
 class EvaluateOptions:
     """Deterministic episodes of a run's policy, from the last checkpoint if it is not finished."""
 
-    run: tyro.conf.Positional[Path]
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
     """The run directory."""
     contexts: Contexts | None = None
-    """all, reached (so far), current or last. If not given: all in table and picture, the current
-    one in the video."""
+    """all, some (25 at equal distances), reached (so far), current or last. If not given: some in
+    table and picture, the current one in the video."""
     context: int | None = None
     """One context alone, by its index k; in place of --contexts."""
     episodes: int = 10
@@ -97,7 +99,8 @@ def check_playable(trained: Playable, run: Path) -> None:
         trained.contexts.shape == policy.contexts.shape
         and trained.contexts.shape[1] == env.context_size
         and np.isfinite(trained.contexts).all()
-        and len(trained.kappas) == len(trained.thresholds) == len(trained.contexts)
+        and len(trained.kappas) == len(trained.contexts)
+        and len(trained.thresholds) in (0, len(trained.contexts))
         and all(map(_is_number, (*trained.kappas, *trained.thresholds)))
         and 0 <= trained.k <= trained.K
         and trained.step >= 0
@@ -122,7 +125,7 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
         camera = Camera(trained, chosen(trained, options, "current"), hint)
     console = make_console(120)
     played = []
-    for k in chosen(trained, options, "all"):
+    for k in chosen(trained, options, "some"):
         with console.status(f"context {k} of {trained.K}"):
             played.append(play(trained, k, options, camera))
     rows = [(episodes.k, episodes.found) for episodes in played]
@@ -138,6 +141,13 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
         frames_per_second = trained.env.env.metadata.get("render_fps", 30)
         write_video(options.video, camera.developed(), frames_per_second)
         console.print(f"Video: {options.video}, {len(camera.film)} frames", soft_wrap=True)
+        if camera.ours:
+            console.print(
+                "It shows outcomes against steps, because the environment has no render mode: a "
+                "factory that takes render_mode and an env whose render() returns an array give "
+                "pictures of their own.",
+                soft_wrap=True,
+            )
 
 
 def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> list[int]:
@@ -151,13 +161,14 @@ def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> li
         return [options.context]
     return {
         "all": list(range(last + 1)),
+        "some": sorted({trained.k, *(last * i // (SOME - 1) for i in range(SOME))}),
         "reached": list(range(trained.k + 1)),
         "current": [trained.k],
         "last": [last],
     }[options.contexts or default]
 
 
-def play(trained: Playable, k: int, options: EvaluateOptions, camera: "Camera | None") -> Played:
+def play(trained: Playable, k: int, options: EvaluateOptions, camera: Camera | None) -> Played:
     """Episodes on one context; the first one is filmed, and outcomes are kept for a picture."""
     outcomes: list[list[NDArray[Any]]] = [[] for _ in range(options.episodes)]
 
@@ -165,50 +176,10 @@ def play(trained: Playable, k: int, options: EvaluateOptions, camera: "Camera | 
         if options.picture is not None:
             outcomes[episode].append(outcome)
         if camera is not None and episode == 0:
-            camera.take(k)
+            camera.take(k, outcome)
 
     found = trained.evaluate(k, options.episodes, options.seed, record)
     return Played(k, found, [np.array(seen) for seen in outcomes])
-
-
-class Camera:
-    """Films a run's environment on some contexts; hint: what to do if it cannot be drawn."""
-
-    def __init__(self, trained: Playable, contexts: Sequence[int], hint: str) -> None:
-        self.film = Film()
-        self._trained, self._contexts, self._hint = trained, contexts, hint
-        self._failed: RollinError | None = None
-
-    def take(self, k: int) -> None:
-        """A picture, if this context is filmed and nothing has failed yet."""
-        if k not in self._contexts or self._failed is not None:
-            return
-        try:
-            self.film.add(rendered(self._trained, self._hint))
-        except RollinError as error:
-            self._failed = error
-
-    def developed(self) -> Film:
-        """All pictures, or the error that kept them from being taken."""
-        if self._failed is not None:
-            raise self._failed
-        return self.film
-
-
-def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
-    """A picture of the environment as it stands."""
-    try:
-        picture = trained.env.env.render()
-    except Exception as error:  # a renderer without a display may raise anything
-        raise RollinError(
-            f"The environment cannot draw itself here: {told(error)}.{hint}"
-        ) from error
-    if not isinstance(picture, np.ndarray):
-        raise RollinError(
-            "The environment gives no pictures: its render() must return an array when it is "
-            "made with render_mode='rgb_array'."
-        )
-    return picture
 
 
 def draw(trained: Playable, played: list[Played], path: Path) -> None:
@@ -240,7 +211,7 @@ def table(trained: Playable, rows: list[tuple[int, Evaluation]]) -> Table:
             f"{np.std(found.returns):.2f}",
             f"{min(found.returns):.2f}",
             f"{found.success:.0%}",
-            f"{trained.thresholds[k]:g}",
+            f"{trained.thresholds[k]:g}" if trained.thresholds else "–",
             *(f"{value:.3g}" for value in found.measured.values()),
         )
     return shown
@@ -264,7 +235,7 @@ def as_json(
                 "returns": found.returns,
                 "return_mean": found.mean,
                 "success": found.success,
-                "threshold": trained.thresholds[k],
+                "threshold": trained.thresholds[k] if trained.thresholds else None,
                 **{f"{name}_mean": value for name, value in found.measured.items()},
             }
             for k, found in rows

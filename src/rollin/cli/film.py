@@ -53,7 +53,7 @@ def check_encoder(path: Path | None) -> None:
 def write_video(path: Path, film: Film, frames_per_second: int) -> None:
     """Write all pictures."""
     if path.suffix == ".gif":
-        write_atomically(path, _gif(film, frames_per_second))
+        write_atomically(path, gif_of(film, frames_per_second))
         return
     imageio: Any = import_module("imageio.v2")  # only here: an extra
     temporary = path.with_name(f".{path.name}")  # the encoder wants a name that ends in .mp4
@@ -66,12 +66,14 @@ def write_video(path: Path, film: Film, frames_per_second: int) -> None:
         remove_file(temporary)
 
 
-def _gif(film: Film, frames_per_second: int) -> bytes:
+def gif_of(film: Film, frames_per_second: int, comment: str = "") -> bytes:
+    """All pictures as a GIF that repeats; comment: kept in the file, and not shown."""
     every = math.ceil(SHORTEST * frames_per_second / 1000)
     milliseconds = round(1000 * every / frames_per_second)
     kept = islice(film, 0, None, every)
     pictures = (Image.fromarray(picture).quantize(64) for picture in kept)
     data = io.BytesIO()
     first = next(pictures)
-    first.save(data, "GIF", save_all=True, append_images=pictures, duration=milliseconds, loop=0)
+    told = {"duration": milliseconds, "loop": 0, "comment": comment}
+    first.save(data, "GIF", save_all=True, append_images=pictures, **told)
     return data.getvalue()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -25,7 +25,7 @@ SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 class ListOptions:
     """The runs below a directory and their states."""
 
-    directory: tyro.conf.Positional[Path] = Path("runs")
+    directory: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]] = Path("runs")
     """Where to look."""
     all: bool = False
     """A row for every run, however many there are."""
@@ -38,11 +38,15 @@ def main(arguments: Sequence[str]) -> int:
     sweeps = sorted(options.directory.rglob(SWEEP_FILE))
     if not runs and not sweeps:
         raise RollinError(f"No runs below {options.directory}.")
+    for run in runs:
+        run.remove_leftovers()
     found = {run.path: describe(run) for run in runs}
     console = make_console(WIDE)
     for path in sweeps:
-        for line in _sweep_lines(path, options.directory, found):
-            console.print(line, soft_wrap=True)
+        title, overview = sweep_standing(path, options.directory, found)
+        console.print(title, soft_wrap=True)
+        if overview is not None:
+            console.print(overview.summary, soft_wrap=True)
     rows = {str(path.relative_to(options.directory)): state for path, state in found.items()}
     if len(rows) > MANY and not options.all:
         quiet = ("finished", "waiting", "interrupted")
@@ -56,8 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
-    """A run's state in words, and its last status if that can be shown."""
-    run.remove_leftovers()
+    """A run's state in words, and its last status if that can be shown; nothing is changed."""
     try:
         status = run.status()
     except RollinError as error:
@@ -94,19 +97,19 @@ def _alive(status: dict[str, Any]) -> bool:
 # ------------------------------------------------------------------ the sweep as a whole
 
 
-def _sweep_lines(
+def sweep_standing(
     path: Path, directory: Path, found: dict[Path, tuple[str, dict[str, Any]]]
-) -> list[str]:
-    """What a sweep is, and how it stands, a line each."""
+) -> tuple[str, Overview | None]:
+    """What a sweep is, and how it stands; None if its file cannot be read."""
     where = path.parent if path.parent == directory else path.parent.relative_to(directory)
     try:
         sweep = read_sweep(path)
     except RollinError as error:
-        return [f"{where}: {error}"]
+        return f"{where}: {error}", None
     planned = [path.parent / name for name in sweep.runs]
     names = ", ".join([entry.name for entry in sweep.studies] or sweep.tables)
     length = "" if sweep.scale == 1 else f" at {sweep.scale:g} of the full length"
-    return [f"{where}: {names}{length}", overview_of(planned, found).summary]
+    return f"{where}: {names}{length}", overview_of(planned, found)
 
 
 def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:

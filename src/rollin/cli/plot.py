@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -25,7 +26,7 @@ class PlotOptions:
     its seeds stands. Diamonds are the paper's values, where a run has come near their step.
     """
 
-    directories: tyro.conf.Positional[tuple[Path, ...]]
+    directories: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="DIR")]]
     """Run directories, or directories with runs below them."""
     out: Path = Path("curves.png")
     """The picture to write, .png or .svg."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -18,7 +19,7 @@ from rollin.report.page import make_report
 class ReportOptions:
     """One self-contained HTML page, and LaTeX and CSV tables, from directories of runs."""
 
-    directories: tyro.conf.Positional[tuple[Path, ...]]
+    directories: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="DIR")]]
     """Run directories, sweeps, or directories with a runs.csv."""
     out: Path | None = None
     """The page to write; DIR/report.html of the first directory if not given."""

@@ -13,6 +13,7 @@ from rollin.cli.sweep_options import WIDE, ReproduceOptions, check, check_taken,
 from rollin.errors import RollinError
 from rollin.paper.tables import find_table, tables
 from rollin.sweeps.select import select
+from rollin.sweeps.study import Study
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ def _complexity(options: ReproduceOptions, command: str) -> int:
     return reproduce_complexity(options, command)
 
 
+def _curricula(options: ReproduceOptions, command: str) -> int:
+    from rollin.paper.curricula import studies  # configures all its conditions
+
+    assert options.table is not None
+    found = studies()
+    return _sweep(found[options.table], options, command, list(found.values()))
+
+
+SWEPT = ("cells", "seeds", "scale", "steps", "out", "jobs", "backend", "address", "storage",
+         "retries", "learner", "gpus")  # fmt: skip
+"""Options of what is swept like a table."""
 COMPUTED: dict[str, Computed] = {
     "paper-numbers": Computed(
         "Tables 1–13", "What the printed numbers say of their seeds", _paper_numbers
@@ -50,6 +62,14 @@ COMPUTED: dict[str, Computed] = {
         "Theorems 4.1, 4.3", "Complexity gains, measured: cost against the size of an MDP",
         _complexity,
         ("cells", "seeds", "scale", "out", "jobs", "backend", "address", "storage", "retries"),
+    ),
+    "curricula": Computed(
+        "ours", "Ten teachers, R and Δ by hand, and neither, on four small tasks",
+        _curricula, SWEPT,
+    ),
+    "curricula-rollin": Computed(
+        "ours", "The teachers that know nothing of roll-in, with it, on two mazes",
+        _curricula, SWEPT,
     ),
 }  # fmt: skip
 """What is computed beside the paper's tables, by name."""
@@ -74,24 +94,29 @@ def main(arguments: Sequence[str]) -> int:
         check_taken(options, computed.takes)
         return computed.run(options, command)
     study = find_table(options.table, others=COMPUTED)
-    # loads all that computes and draws
-    from rollin.cli.study_runs import draw, length_notes, run_and_report
-
     if study.kind == "picture":
+        from rollin.cli.study_runs import draw  # loads all that draws
+
         check_taken(options, ("out",))
         return draw(study, options.out)
+    return _sweep(study, options, command, list(tables().values()))
+
+
+def _sweep(study: Study, options: ReproduceOptions, command: str, known: Sequence[Study]) -> int:
+    """Run what is missing of a study, and write its report."""
+    from rollin.cli.study_runs import length_notes, run_and_report  # loads all that computes
+
     if options.cells is not None:
         study = study.only(select(study.conditions, options.cells))
     scale, seeds = scale_asked(study, options), options.seeds or study.seeds
     short = "" if scale == 1 else f"-scale-{scale:g}"
-    out = options.out or Path("runs") / f"{study.shared}{short}"
     return run_and_report(
         study,
-        out,
+        options.out or Path("runs") / f"{study.shared}{short}",
         options.place,
         command,
         seeds=seeds,
         scale=scale,
-        known=list(tables().values()),
+        known=known,
         notes=length_notes(study, seeds, scale),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -17,7 +18,7 @@ from rollin.runs.trust import check_trust
 class ResumeOptions:
     """Resume an interrupted run from its last checkpoint."""
 
-    run: tyro.conf.Positional[Path]
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
     """The run directory."""
     trust: bool = False
     """Run the code that the run names as its task, module:factory, though you did not make it."""

@@ -55,7 +55,7 @@ def run_and_report(
             (show or show_tables)(results, console)
         console.print(f"Report: {page.resolve()}", soft_wrap=True)
     end.check()
-    return 0
+    return end.code
 
 
 def show_tables(results: StudyResults, console: Console) -> None:

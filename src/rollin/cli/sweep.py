@@ -30,7 +30,7 @@ class SweepOptions:
     not listed here apply to all runs: rollin sweep point-umaze --grid beta=0,0.1 --steps 20000.
     """
 
-    what: tyro.conf.Positional[str]
+    what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TASK")]]
     """A task, as in rollin train; a study in a FILE.toml; or module:STUDY, a rollin.Study."""
     grid: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Values of an option, such as beta=0,0.1 or delta=1/12,1/24; once for each option."""
@@ -103,9 +103,6 @@ def split(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or name.replace("-", "_") in OWN:
             ours.append(word)
-            continue
-        if word == "--geometric":
-            theirs["sampling"] = "geometric"
             continue
         values = [value] if equals else []
         while not equals and words and not words[0].startswith("--"):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -43,7 +43,7 @@ class PlaceOptions:
 class ReproduceOptions:
     """Run all cells of a table or figure of the paper. Interrupted sweeps can be resumed."""
 
-    table: tyro.conf.Positional[str | None] = None
+    table: tyro.conf.Positional[Annotated[str | None, tyro.conf.arg(metavar="[TABLE]")]] = None
     """Name of a table, a figure or a computed result, as --list shows them."""
     list: bool = False
     """List all tables and figures with their runs, and with their hours on this machine once its

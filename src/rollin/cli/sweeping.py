@@ -15,11 +15,15 @@ from rollin.sweeps.sweep import Backlog, Sweep
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """How a sweep ended: whether all that could be done is done, and what could not."""
+    """How a sweep ended: whether all that could be done is done, and what could not.
+
+    code: the exit code that goes with it, if nothing went wrong.
+    """
 
     complete: bool
     finished: int
     problem: str | None
+    code: int = 0
 
     def check(self) -> None:
         """Raise what went wrong, once all else is done."""
@@ -50,7 +54,8 @@ def run_sweep(
         console.print(
             f"Stopped at {progress.done} of {total} runs. Resume with: {command}", soft_wrap=True
         )
-    return SweepEnd(complete, progress.done, _problem(sweep, backlog, failed, progress, retries))
+    problem = _problem(sweep, backlog, failed, progress, retries)
+    return SweepEnd(complete, progress.done, problem, 0 if complete else should_stop.code)
 
 
 def _problem(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -39,7 +39,7 @@ WIDTH = 118  # of the tables where the output is not a terminal
 class TheoryOptions:
     """Assumptions, constants and bounds of the paper on an MDP and its curriculum."""
 
-    task: tyro.conf.Positional[str]
+    task: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TASK")]]
     """four-rooms, a FILE.npz with your own MDP, or module:factory that returns one; or the
     directory of a tabular run, whose MDP and options are then used."""
     reward: Literal["easy", "hard"] | None = None

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, make_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,13 +16,16 @@ from rollin.cli.dashboard import SweepProgress, live
 from rollin.errors import RollinError
 from rollin.imports import is_factory, name_code
 from rollin.names import plain_name
+from rollin.runs.checkpoint import written_with
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_for, engine_of, engines
 from rollin.runs.engines.base import Engine
 from rollin.runs.execute import run
 from rollin.runs.options import option_names
 from rollin.runs.spec import RunSpec
+from rollin.runs.versions import changed_since
 from rollin.sweeps.jobs import Job, JobEvent
+from rollin.texts import one_line
 
 OUT = "Run directory; runs/TASK-HASH if not given."
 
@@ -53,7 +57,8 @@ def parse_options(arguments: Sequence[str]) -> Asked:
     preset = engine.config_class() if task is None else engine.preset(task)
     kind = options_class(engine)
     default = kind(tyro.MISSING, None, preset)
-    words = spelled_out(arguments, option_names(engine.config_class))
+    kind_of = engine.config_class
+    words = spelled_out(arguments, option_names(kind_of), kind_of.short_forms)
     found = parse(kind, words, "train", default)
     return Asked(plain_name(found.task), found.out, found.config)
 
@@ -77,10 +82,11 @@ def task_among(arguments: Sequence[str]) -> str | None:
 
 def options_class(engine: Engine[Any]) -> Any:
     """The dataclass that the command line of an engine's tasks is parsed into."""
+    task = tyro.conf.arg(metavar="TASK", help=engine.task_help)
     made = make_dataclass(
         "Options",
         [
-            ("task", Annotated[str, tyro.conf.Positional, tyro.conf.arg(help=engine.task_help)]),
+            ("task", Annotated[str, tyro.conf.Positional, task]),
             ("out", Annotated[Path | None, tyro.conf.arg(metavar="DIR", help=OUT)]),
             ("config", engine.config_class),
         ],
@@ -95,19 +101,21 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
     console = make_console()
     job = Job(str(out), spec, out)
     was_finished = RunDirectory(out).finished
+    versions = OtherVersions(RunDirectory(out))
     progress = SweepProgress(1, 0, console)
     progress.take(JobEvent("started", job, {}))
+
+    def on_status(status: dict[str, Any]) -> None:
+        if not status.get("compiling"):
+            versions.tell()
+        progress.take(JobEvent("progress", job, status))
+
     with stop_on_signal() as should_stop, live(progress):
-        finished = run(
-            spec,
-            out,
-            command,
-            on_status=lambda status: progress.take(JobEvent("progress", job, status)),
-            should_stop=should_stop,
-        )
+        finished = run(spec, out, command, on_status=on_status, should_stop=should_stop)
+    versions.tell()
     if not finished:
         console.print(f"Stopped. Resume with: rollin resume {shlex.quote(str(out))}")
-        return 0
+        return should_stop.code
     if was_finished:
         console.print(f"{out} is already finished.", soft_wrap=True)
     result = RunDirectory.open(out).result()
@@ -122,3 +130,27 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
         ) from error
     console.print(f"{told}: {out / 'result.json'}", soft_wrap=True)
     return 0
+
+
+class OtherVersions:
+    """Says, once, that a run goes on with other versions than those of its checkpoint.
+
+    They are looked up before the run goes on, and told once it does: of a checkpoint that cannot
+    be gone on with, the run's own sentence tells.
+    """
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._path, self._changed = run.path, ""
+        if not run.finished:
+            with suppress(RollinError):
+                self._changed = changed_since(written_with(run.checkpoint))
+
+    def tell(self) -> None:
+        """Say it, if there is anything to say and it was not said yet."""
+        if self._changed:
+            changed, self._changed = one_line(self._changed, 300), ""
+            print(
+                f"rollin: {self._path} was saved by other versions ({changed}): later numbers may "
+                "differ from those of a run that was never interrupted.",
+                file=sys.stderr,
+            )

@@ -47,9 +47,11 @@ def panel_title(panel: Panel) -> str:
     return label_text(panel.setting) or shown(panel.task)
 
 
-def panel_figure(panel: Panel, looks: Mapping[str, Look] | None = None) -> Figure:
-    """A panel alone."""
-    figure = Figure(figsize=(3.5, 2.5), layout="constrained")
+def panel_figure(
+    panel: Panel, looks: Mapping[str, Look] | None = None, *, wide: bool = False
+) -> Figure:
+    """A panel alone; wide: one of so few that each has much of a screen."""
+    figure = Figure(figsize=(4.8, 2.6) if wide else (3.5, 2.5), layout="constrained")
     draw_panel(figure.subplots(), panel, looks)
     return figure
 

@@ -54,7 +54,7 @@ def table_csv(results: StudyResults) -> str:
     labels = list(dict.fromkeys(name for c in results.study.conditions for name in c.labels))
     writer.writerow(
         [*labels, "quantity", "step", "published_step", "seeds", "published", "published_error",
-         "mean", "error", "iqm", "iqm_low", "iqm_high", "difference", "values"]
+         "mean", "error", "iqm", "iqm_low", "iqm_high", "difference", "mastered_last", "values"]
     )  # fmt: skip
     for r in results.results:
         published = r.published
@@ -65,6 +65,8 @@ def table_csv(results: StudyResults) -> str:
         row += [_short(r.summary.mean), "" if one else _short(r.summary.error), _short(r.iqm.value)]
         row += ["", ""] if one else [_short(r.iqm.low), _short(r.iqm.high)]
         row += ["" if r.difference is None else _short(r.difference)]
+        mastered = results.solved(r.condition, r.reading)
+        row += ["" if mastered is None else mastered[0]]
         writer.writerow([*row, " ".join(f"{value:.6g}" for value in r.values)])
     return out.getvalue()
 
@@ -135,6 +137,9 @@ def _tabular(table: ReadingTable, *, of_the_paper: bool) -> list[str]:
             lines.append(" & ".join([name, *(_published(p) for p in places)]) + r" \\")
             name = ""
         lines.append(" & ".join([name, *ours]) + r" \\")
+        if any(p and p.solved for p in places):
+            told = (rf"\scriptsize {escape(place_text(p).solved)}" if p else "" for p in places)
+            lines.append(" & ".join(["", *told]) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 

@@ -8,8 +8,10 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.registry import TASKS
-from rollin.envs.umaze import PATH, draw_maze
+from rollin.envs.picture import POINT
+from rollin.envs.point_maze import PointMaze
+from rollin.envs.registry import TASKS, make_raw
+from rollin.envs.umaze import PATH, UMAZE
 from rollin.tabular.four_rooms import GRID, REWARDS, four_rooms, path
 from rollin.tabular.grid import COLLECT, MOVES, Cell, Grid
 from rollin.tabular.mdp import Array
@@ -79,7 +81,7 @@ def goal_path() -> Figure:
     """The paper's figure of the U-maze from above, with the goals at every Δ of the path."""
     figure = Figure(figsize=(4.4, 4.4))
     ax = figure.subplots()
-    draw_maze(ax, PATH[-1], [])
+    UMAZE.draw(ax, PATH[-1], [])
     delta = TASKS["antmaze-umaze"].delta or 1 / 24
     goals = Curriculum.along(PATH, delta, 0.0, start="delta").contexts
     ax.scatter(*goals.T, c=np.linspace(0.3, 1, len(goals)), cmap="Purples", vmin=0, vmax=1, s=26,
@@ -93,6 +95,24 @@ def goal_path() -> Figure:
         ax.text(x, y + beside, word, ha="center", va="center", fontsize=8)
     ax.set(xlabel="x (m)", ylabel="y (m)", title=f"Goals on the path, Δ = 1/{round(1 / delta)}")
     figure.text(0.5, -0.02, "□ start   ● goals   ★ last goal", ha="center", fontsize=8)
+    return figure
+
+
+def small_tasks() -> Figure:
+    """The small tasks: mazes with the path of their goals, the others at the start."""
+    figure = Figure(figsize=(9, 2.6))
+    names = ("point-umaze", "dead-end", "key-door", "point-speed")
+    for ax, name in zip(figure.subplots(1, len(names)), names, strict=True):
+        env = make_raw(name, options=["render_mode=rgb_array"])
+        env.reset(seed=0)
+        if isinstance(env, PointMaze):
+            env.draw(ax, env.context, [])
+            ax.plot(*env.maze.path[0], marker="o", color=POINT, markersize=5)
+        else:
+            ax.imshow(np.asarray(env.render()))
+            ax.grid(visible=False)
+        ax.set(xticks=[], yticks=[], title=name)
+    figure.tight_layout()
     return figure
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import os
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -38,6 +39,8 @@ from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records
 from rollin.sweeps.study import Study
 
+BROAD = 5.0  # inches of a picture above which a phone shows it at its size, to be scrolled
+
 
 def make_report(
     collection: Collection,
@@ -53,16 +56,12 @@ def make_report(
     studies: those that runs may belong to, besides their sweeps' own; only: show that study and no
     other; images: every figure as PNG, too, in figures/.
     """
-    known = [*studies, *collection.studies]
-    grouping = group(collection.records, known)
-    collection.skipped += grouping.skipped
-    collection.notes += grouping.notes
-    named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
-    results = results_of(grouping, known, named, only)
-    every = results if only is None else results_of(grouping, known, named)
+    fill = filled(collection, studies)
+    results = fill(only)
+    every = results if only is None else fill(None)
     make_directory(out.parent)
     _keep_runs(collection, labelled(every), out.parent)
-    with styled(), threadpool_limits(1):  # many small solves, which threads only slow down
+    with drawing():
         drawn = pictures(labelled(results))
         write_atomically(out, _encoded(render(collection, results, drawn, title)))
         if images:
@@ -73,6 +72,28 @@ def make_report(
             write_atomically(out.parent / f"{name}.csv", table_csv(found).encode())
             write_atomically(out.parent / f"{name}.tex", table_latex(found).encode())
     return results
+
+
+def filled(
+    collection: Collection, studies: Sequence[Study]
+) -> Callable[[str | None], list[StudyResults]]:
+    """Which studies the runs fill: asked for one of them, or for all.
+
+    What there is to note about the runs is added to the collection.
+    """
+    known = [*studies, *collection.studies]
+    grouping = group(collection.records, known)
+    collection.skipped += grouping.skipped
+    collection.notes += grouping.notes
+    named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
+    return lambda only: results_of(grouping, known, named, only)
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """While inside, figures have our style; their many small solves are slower with threads."""
+    with styled(), threadpool_limits(1):
+        yield
 
 
 def _encoded(page: str) -> bytes:
@@ -123,12 +144,12 @@ def render(
     results: Sequence[StudyResults],
     drawn: Sequence[Picture],
     title: str | None,
+    live: Markup | None = None,
 ) -> str:
-    """The page as text."""
+    """The page as text; live: what stands first on a page that follows its runs."""
     records = labelled(results)
-    script = _template("page.js")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True)  # fmt: skip
+    script = template("page.js") + (template("live.js") if live is not None else "")
+    style = template("style.css") + (template("live.css") if live is not None else "")
     words = {
         "label_text": label_text,
         "place_text": place_text,
@@ -137,41 +158,67 @@ def render(
         "improvement_text": improvement_text,
         "setting_of": setting_of,
     }
-    return environment.from_string(_template("report.html.j2")).render(
-        title=title or default_title(records),
-        style=Markup(_template("style.css")),
-        script=Markup(script),
-        script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        facts=_facts(records),
-        warnings=_warnings(collection, results),
-        skipped=collection.skipped,
-        sections=[section(found) for found in results],
-        enough=ENOUGH,
-        published=any(found.of_the_paper for found in results),
-        pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
-        collection=collection,
-        seeds=sorted({record.seed for record in records}),
-        version=__version__,
-        **words,
+    return (
+        environment()
+        .from_string(template("report.html.j2"))
+        .render(
+            title=title or default_title(records),
+            style=Markup(style),
+            script=Markup(script),
+            policy=Markup(policy(script, live=live is not None)),
+            live=live,
+            facts=_facts(records),
+            warnings=_warnings(collection, results),
+            skipped=collection.skipped,
+            sections=[section(found) for found in results],
+            enough=ENOUGH,
+            published=any(found.of_the_paper for found in results),
+            pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
+            collection=collection,
+            seeds=sorted({record.seed for record in records}),
+            version=__version__,
+            broad_inches=BROAD,
+            **words,
+        )
     )
 
 
-def _template(name: str) -> str:
+def policy(script: str, *, live: bool = False) -> str:
+    """What the page may do: run its own script, and ask where it came from if it is live."""
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    asks = "connect-src 'self'; " if live else ""
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; {asks}"
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def environment() -> Environment:
+    """How templates are read: all that is put into them is text."""
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def template(name: str) -> str:
+    """A file of the templates."""
     return files("rollin.report").joinpath(f"templates/{name}").read_text("utf-8")
 
 
 def default_title(records: Sequence[Record]) -> str:
     """The tasks that were run."""
-    return f"ROLLIN on {', '.join(sorted({record.task for record in records}))}"
+    tasks = ", ".join(sorted({record.task for record in records}))
+    return f"ROLLIN on {tasks}" if tasks else "ROLLIN"
 
 
 def _facts(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Numbers at the head of the page, with what they count."""
     seeds = len({record.seed for record in records})
-    facts = [
-        (f"{len(records):,}", "finished run" if len(records) == 1 else "finished runs"),
-        (f"{seeds}", "seed" if seeds == 1 else "seeds"),
-    ]
+    done = sum(record.finished for record in records)
+    facts = [(f"{done:,}", "finished run" if done == 1 else "finished runs")]
+    if done < len(records):
+        facts.append((f"{len(records) - done:,}", "not finished"))
+    facts.append((f"{seeds}", "seed" if seeds == 1 else "seeds"))
     steps: dict[str, int] = {}
     for record in records:
         words = engine(record.engine).step_words
@@ -201,7 +248,7 @@ def _warnings(collection: Collection, results: Sequence[StudyResults]) -> list[s
     differing = _differing(collection.versions)
     if differing:
         notes.append(f"These runs were made with different versions: {differing}.")
-    if len(collection.commands) > 1:
+    if collection.sweeps and len(collection.commands) > 1:
         notes.append(f"These runs were made by {len(collection.commands)} different commands.")
     return notes
 

@@ -28,8 +28,8 @@ class Picture:
 
 
 def pictures(records: Sequence[Record]) -> list[Picture]:
-    """All that the runs allow."""
-    runs = computed.tabular(records)
+    """All that finished runs allow: the others have no policy yet."""
+    runs = computed.tabular([record for record in records if record.finished])
     found: list[Picture] = []
     batches = computed.first_batches(runs)
     if batches:

@@ -7,12 +7,14 @@ from markupsafe import Markup
 
 from rollin.analysis.curves import Panel, panels
 from rollin.analysis.findings import Arrivals, Improvement, agreement, arrivals, improvements
+from rollin.analysis.mastery import mastery
 from rollin.analysis.results import Result, StudyResults
 from rollin.analysis.tables import ReadingTable, reading_tables
 from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
 from rollin.report.exports import file_name
 from rollin.report.strips import common_axis, strip
 from rollin.report.style import themed, to_svg
+from rollin.report.verdict import verdict
 from rollin.report.words import (
     NONE,
     agreement_text,
@@ -25,9 +27,11 @@ from rollin.report.words import (
     signed,
     summary_text,
 )
+from rollin.runs.engines import engine
 from rollin.sweeps.study import differing
 
 Placed = tuple[str, int]
+BESIDE = 2  # panels that share the width of a screen
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ class Section:
     few: bool
     arrivals: list[tuple[str, list[Arrivals]]]
     sentences: list[str]
+    verdict: str
+    mastery: list[tuple[str, list[str]]]
+    quantities: list[tuple[str, str]]
     label_names: list[str]
     method: str
     rows: list[Row]
@@ -117,11 +124,34 @@ def section(results: StudyResults) -> Section:
         any(found.interval is None for _, some in better for found in some),
         [(text, some) for text, some in came if some],
         [agreement_text(found) for found in near if found is not None],
+        verdict(results),
+        _mastery(results),
+        _meanings(results),
         names,
         method_heading(results),
         _rows(results, names),
         curve_block(panels(results), file_name(results)),
     )
+
+
+def _mastery(results: StudyResults) -> list[tuple[str, list[str]]]:
+    """A row for each condition: the median of the steps, and how many seeds it is of."""
+    rows = []
+    for found in mastery(results):
+        cells = [
+            NONE if a.steps is None else f"{a.steps:,.0f} ({a.seeds} of {found.n})"
+            for a in found.arrivals
+        ]
+        rows.append((label_text(found.condition.labels) or "all runs", cells))
+    return rows if any(cell != NONE for _, cells in rows for cell in cells) else []
+
+
+def _meanings(results: StudyResults) -> list[tuple[str, str]]:
+    """What the quantities are, where a name alone does not tell: by the engine of the runs."""
+    runs = next(iter(results.runs.values()))
+    told = engine(runs[0].engine).meanings
+    names = dict.fromkeys(reading.quantity for reading in results.study.readings)
+    return [(quantity_text(name), told[name]) for name in names if name in told]
 
 
 def _label_names(results: StudyResults) -> list[str]:
@@ -171,10 +201,13 @@ def curve_block(found: Mapping[str, Sequence[Panel]], anchor: str) -> CurveBlock
     every = [panel for some in found.values() for panel in some]
     looks = looks_by_name(every)
     quantities = []
+    most = max(map(len, found.values()), default=0)
+    wide = max(most, len(found) if most == 1 else 0) <= BESIDE
     for number, (quantity, some) in enumerate(found.items()):
         drawn = []
         for place, panel in enumerate(some):
-            svg = to_svg(panel_figure(panel, looks), f"{anchor}-{number}-{place}-", tight=False)
+            figure = panel_figure(panel, looks, wide=wide)
+            svg = to_svg(figure, f"{anchor}-{number}-{place}-", tight=False)
             drawn.append((f"{quantity_text(quantity)}, {panel_title(panel)}", Markup(svg)))
         quantities.append(Curves(quantity_text(quantity), drawn))
     drawn_names = {name for panel in every for name in line_names(panel)}

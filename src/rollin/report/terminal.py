@@ -16,6 +16,8 @@ def terminal_tables(results: StudyResults) -> list[Group]:
 
 def _table(table: ReadingTable, results: StudyResults) -> Group:
     title = table_title(table) + ": published over ours" * results.of_the_paper
+    if any(place and place.solved for _, places in table.rows for place in places):
+        title += "; below: seeds that master the last context"
     if at := published_at(table):
         title += f" ({percent(results.scale)} of the paper's {at})"
     shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -35,5 +37,8 @@ def _place(place: Place | None, *, of_the_paper: bool) -> Text:
     digits = place.digits
     below = f"{place.result.summary.mean:.{digits}f}" if place.result else NONE
     above = f"{place.published.mean:.{digits}f}" if place.published else NONE
-    ours = (below, "bold magenta" if place.beats else "")
-    return Text.assemble(f"{above}\n", ours) if of_the_paper else Text.assemble(ours)
+    told: list[tuple[str, str]] = [(f"{above}\n", "")] if of_the_paper else []
+    told.append((below, "bold magenta" if place.beats else ""))
+    if place.solved is not None:
+        told.append((f"\n{place.solved[0]}/{place.solved[1]}", "dim"))
+    return Text.assemble(*told)

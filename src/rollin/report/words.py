@@ -18,6 +18,7 @@ QUANTITIES = {
     "return": "return",
     "return_final": "return on the last context",
     "success_final": "success on the last context",
+    "goals": "share of goals solved",
     "x_velocity": "x-velocity (m/s)",
     "steps_to_solve": "gradient steps until solved",
     "samples_to_solve": "environment steps until solved",
@@ -97,6 +98,7 @@ class PlaceText(NamedTuple):
     published: str
     ours: str
     difference: str
+    solved: str
 
 
 def place_text(place: Place) -> PlaceText:
@@ -106,7 +108,13 @@ def place_text(place: Place) -> PlaceText:
         str(place.published) if place.published else NONE,
         summary_text(place.result.summary, place.digits) if place.result else NONE,
         NONE if difference is None else signed(difference, place.digits),
+        "" if place.solved is None else solved_text(place.solved),
     )
+
+
+def solved_text(solved: tuple[int, int]) -> str:
+    """How many seeds mastered the last context: what κ does not say."""
+    return f"{solved[0]} of {solved[1]} master the last"
 
 
 def summary_text(summary: Summary, digits: int) -> str:

@@ -10,12 +10,11 @@ function compareWords(a, b) {
   return one.length - two.length;
 }
 
-// Sorting: empty values stay at the end, equal ones in the order they had.
-function sortBy(header) {
-  const table = header.closest("table");
-  const body = table.tBodies[0];
+// Rows in the order that a heading says: empty values at the end, equal ones as they were.
+function sortRows(header) {
+  const body = header.closest("table").tBodies[0];
   const column = header.cellIndex;
-  const direction = header.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+  const direction = header.getAttribute("aria-sort") === "descending" ? -1 : 1;
   const keyed = Array.from(body.rows, (row) => {
     const cell = row.cells[column];
     return [(cell.dataset.value ?? cell.textContent).trim(), row];
@@ -27,25 +26,33 @@ function sortBy(header) {
     return direction * order;
   });
   body.append(...keyed.map(([, row]) => row));
+}
+
+function sortBy(header) {
+  const next = header.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
   for (const other of header.parentElement.querySelectorAll("[aria-sort]")) {
     other.setAttribute("aria-sort", "none");
   }
-  header.setAttribute("aria-sort", direction === 1 ? "ascending" : "descending");
+  header.setAttribute("aria-sort", next);
+  sortRows(header);
 }
 
-for (const button of document.querySelectorAll("table.sortable th[aria-sort] button")) {
-  button.addEventListener("click", () => sortBy(button.closest("th")));
-}
-
-// A legend's button hides its line in every panel below.
-for (const block of document.querySelectorAll("[data-curves]")) {
-  for (const key of block.querySelectorAll("button[data-line]")) {
-    key.addEventListener("click", () => {
-      const shown = key.getAttribute("aria-pressed") !== "true";
-      key.setAttribute("aria-pressed", String(shown));
-      for (const part of block.querySelectorAll("svg [data-line]")) {
-        if (part.dataset.line === key.dataset.line) part.classList.toggle("off", !shown);
-      }
-    });
+// The line of a legend's button, in every panel below it, as the button says.
+function showLine(key) {
+  const hidden = key.getAttribute("aria-pressed") !== "true";
+  for (const part of key.closest("[data-curves]").querySelectorAll("svg [data-line]")) {
+    if (part.dataset.line === key.dataset.line) part.classList.toggle("off", hidden);
   }
 }
+
+// One listener for all buttons: a page that follows its runs gets new ones.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  const header = button?.closest("table.sortable th[aria-sort]");
+  if (header) {
+    sortBy(header);
+  } else if (button?.matches("[data-curves] button[data-line]")) {
+    button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+    showLine(button);
+  }
+});

@@ -1,0 +1,100 @@
+"""The first line of a page, steps to mastery, and who solves the last context."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from rollin.analysis.group import group
+from rollin.analysis.mastery import mastered_at, mastery
+from rollin.analysis.results import StudyResults, results_of, solved_by
+from rollin.report.verdict import verdict
+from rollin.runs.records import Costs, Curve, Record, Switch
+
+STEPS = 1000
+
+
+def run(seed: int, method: str, entered: list[int], completed: int | None = None) -> Record:
+    """A walk over four contexts that entered 1, 2, … at these steps."""
+    k = len(entered)
+    switches = (Switch(0, 0, {}), *(Switch(i, step, {}) for i, step in enumerate(entered, 1)))
+    return Record(
+        task="mine", engine="rollin", seed=seed, steps=STEPS, step=STEPS, finished=True,
+        costs=Costs(1.0), curve=Curve(np.array([float(STEPS)]), {"kappa": np.array([k / 3])}),
+        spec_hash=f"{method}{seed}", key=method, k=k, K=3, switches=switches, completed=completed,
+        options={"method": "rollin", "beta": 0.0 if method == "baseline" else 0.1},
+    )  # fmt: skip
+
+
+def study(records: list[Record]) -> StudyResults:
+    (found,) = results_of(group(records, []), [])
+    return found
+
+
+def test_the_verdict_is_of_rollin_against_the_baseline_with_its_interval() -> None:
+    base = [run(seed, "baseline", [100]) for seed in range(5)]
+    rolled = [run(seed, "rollin", [100, 200, 300], 900 if seed else None) for seed in range(5)]
+    assert verdict(study([*base, *rolled])) == (
+        "ROLLIN β = 0.1 does better than the baseline: κ 1.000 ± 0.000 against 0.333 ± 0.000. A "
+        "seed does better than one of the baseline with probability 1.00 (95 % interval 1.00 – "
+        "1.00). The last context is mastered by 4 of 5 with ROLLIN β = 0.1, 0 of 5 with the "
+        "baseline."
+    )
+    few = verdict(study([*base[:2], *rolled[:2]]))
+    assert "has a larger mean than the baseline" in few
+    assert "fewer than 5 seeds are too few for an interval." in few
+    assert "is level with the baseline" in verdict(study([*base, *_as_rollin(base)]))
+    assert "does worse than the baseline" in verdict(
+        study([*(replace(r, options={**r.options, "beta": 0.0}, key="baseline") for r in rolled),
+               *_as_rollin(base)])
+    )  # fmt: skip
+
+
+def _as_rollin(records: list[Record]) -> list[Record]:
+    changed = {"method": "rollin", "beta": 0.1}
+    return [replace(r, options=changed, key="rollin", spec_hash=f"x{r.seed}") for r in records]
+
+
+def test_runs_without_a_baseline_say_so() -> None:
+    told = verdict(study([run(0, "rollin", [100, 200])]))
+    assert told == (
+        "κ = 0.667 (1 seed). The last context is mastered by 0 of 1 with all runs. There is no "
+        "baseline (β = 0) beside it to compare with."
+    )
+
+
+def test_a_walk_that_jumps_has_mastered_where_it_went_on_from() -> None:
+    steps = ((0, 0), (8, 100), (4, 200), (8, 300), (10, 400))  # to 8, back to 4, on to 8 and 10
+    jumper = replace(
+        run(0, "rollin", []), k=10, K=12, switches=tuple(Switch(k, at, {}) for k, at in steps)
+    )
+    assert [mastered_at(jumper, contexts) for contexts in (1, 2, 5, 6, 9, 10)] == [
+        100, 300, 300, 400, 400, None
+    ]  # fmt: skip
+
+
+def test_steps_to_mastery_are_medians_over_the_seeds_that_came_there() -> None:
+    runs = [run(0, "rollin", [100, 200, 300], 700), run(1, "rollin", [300, 500]),
+            run(2, "rollin", [])]  # fmt: skip
+    assert [mastered_at(runs[0], contexts) for contexts in (1, 2, 3, 4)] == [100, 200, 300, 700]
+    assert [mastered_at(runs[1], contexts) for contexts in (2, 3, 4)] == [500, None, None]
+    (found,) = mastery(study(runs))
+    assert found.n == 3
+    told = [(arrival.seeds, arrival.steps) for arrival in found.arrivals]
+    assert told == [(2, 200.0), (2, 350.0), (1, 300.0), (1, 700.0)]
+
+
+def test_a_run_solves_the_last_context_when_it_is_mastered_and_not_when_it_is_entered() -> None:
+    entered, solved = run(0, "rollin", [1, 2, 3]), run(1, "rollin", [1, 2, 3], 600)
+    assert solved_by([entered, solved]) == (1, 2)
+    assert solved_by([entered, solved], 599) == (0, 2)
+    tabular = replace(entered, engine="tabular", curve=_curve(0.6))
+    assert solved_by([tabular]) == (1, 1)  # which tells no step, but its success rate
+    assert solved_by([replace(tabular, curve=_curve(0.5))]) == (0, 1)
+    assert solved_by([replace(tabular, options={"threshold": 0.7})]) == (0, 1)
+    assert solved_by([replace(entered, k=None, K=None, switches=())]) is None
+
+
+def _curve(success: float) -> Curve:
+    return Curve(
+        np.array([float(STEPS)]), {"kappa": np.array([1.0]), "success": np.array([success])}
+    )
