@@ -18,6 +18,7 @@ extensions = [
     "docstrings",
     "signatures",
     "cli_reference",
+    "notebooks",
 ]
 myst_heading_anchors = 3  # links such as #in-theory, as they work in the repository
 highlight_language = "text"  # blocks without a language are commands and what they print

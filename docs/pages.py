@@ -20,18 +20,26 @@ from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
 
 from benchmarks import cost
+from docs import moving
+from rollin.cli.film import Film, gif_of
 from rollin.paper.numbers import numbers
+from rollin.report.maps import small_tasks
 from rollin.report.sheets import filled, texts_of
 from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 from studies import (
     ablations_page,
     complexity_page,
+    curricula_page,
+    foreign_page,
     four_rooms_gamma_page,
     four_rooms_page,
     point_umaze_page,
     robots_page,
     sac_hopper,
+    tabular_gap_page,
+    teachers_page,
+    visited_page,
 )
 
 DOCS = Path(__file__).parent
@@ -43,11 +51,18 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
     "README.md": lambda: {
         "rooms-headline": four_rooms_page.readme_table(),
         "umaze-headline": point_umaze_page.readme_table(),
+        "curricula-headline": curricula_page.readme_table(),
     },
     "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
-    "docs/results/agents.md": ablations_page.texts,
+    "docs/results/agents.md": lambda: {**ablations_page.texts(), **foreign_page.texts()},
     "docs/results/complexity.md": complexity_page.texts,
     "docs/results/cost.md": cost.texts,
+    "docs/results/curricula.md": lambda: {
+        **curricula_page.texts(),
+        **teachers_page.texts(),
+        **visited_page.texts(),
+        **tabular_gap_page.texts(),
+    },
     "docs/results/four-rooms.md": lambda: {
         **four_rooms_page.texts(),
         **four_rooms_gamma_page.texts(),
@@ -61,10 +76,14 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture: how it is drawn, and the records below results/ that it shows."""
+    """A picture: how it is drawn, and the records below results/ that it shows.
 
-    draw: Callable[[], Figure]
+    suffix: .gif if what is drawn is a film.
+    """
+
+    draw: Callable[[], Figure | Film]
     records: Sequence[str]
+    suffix: str = ".png"
 
     def digest(self) -> str:
         """Of the records as they are now."""
@@ -84,9 +103,13 @@ PICTURES: dict[str, Drawn] = {
     **_drawn(point_umaze_page.PICTURES, "point-umaze"),
     **_drawn({"point-umaze-mechanism": point_umaze_page.draw_mechanism}, "mechanism"),
     **_drawn(ablations_page.PICTURES, "ablations", "point-umaze"),
+    **_drawn(curricula_page.PICTURES, "curricula"),
+    **_drawn(teachers_page.PICTURES, "teachers"),
     **_drawn(robots_page.PICTURES, "robots"),
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),
+    **_drawn({"small-tasks": small_tasks}),  # no records: the tasks as they are
+    "moving": Drawn(moving.film, ["moving"], ".gif"),
 }
 """Pictures by name."""
 ELSEWHERE = {
@@ -108,10 +131,18 @@ def filled_page(name: str) -> str:
     return filled((ROOT / name).read_text(), TEXTS[name]())
 
 
+def picture_path(name: str) -> Path:
+    """Where a picture is kept."""
+    return IMAGES / f"{name}{PICTURES[name].suffix}"
+
+
 def picture_bytes(drawn: Drawn) -> bytes:
-    """A picture as a PNG file that names its records."""
+    """A picture as a file that names its records."""
     with styled():
-        image = Image.open(io.BytesIO(to_png(drawn.draw())))
+        made = drawn.draw()
+        if isinstance(made, Film):
+            return gif_of(made, moving.FRAMES_PER_SECOND, drawn.digest())
+        image = Image.open(io.BytesIO(to_png(made)))
     told = PngImagePlugin.PngInfo()
     told.add_text(DIGEST, drawn.digest())
     out = io.BytesIO()
@@ -122,7 +153,8 @@ def picture_bytes(drawn: Drawn) -> bytes:
 def recorded_digest(path: Path) -> str | None:
     """What a picture says of the records that it was drawn from."""
     with Image.open(path) as image:
-        return image.info.get(DIGEST)
+        told = image.info.get(DIGEST) or image.info.get("comment")
+        return told.decode() if isinstance(told, bytes) else told
 
 
 def main() -> None:
@@ -130,7 +162,7 @@ def main() -> None:
     for name in TEXTS:
         write_atomically(ROOT / name, filled_page(name).encode())
     for name, drawn in PICTURES.items():
-        path = IMAGES / f"{name}.png"
+        path = picture_path(name)
         if not path.exists() or recorded_digest(path) != drawn.digest():
             write_atomically(path, picture_bytes(drawn))
             print(f"Drawn anew: {path.relative_to(ROOT)}")

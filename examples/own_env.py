@@ -3,7 +3,11 @@
     python examples/own_env.py
 
 The context is the place; the reward is 1 near it and 0 elsewhere. The last place is so far that
-random pushes do not come there; the curriculum walks to it in steps. On the command line:
+random pushes do not come there; the curriculum walks to it in steps. The baseline, the same
+curriculum without roll-in, runs beside ROLLIN. On seed 0, with which this example was made, it
+stays at context 1 and ROLLIN comes to the last. On seeds 1 to 7 the baseline masters the last
+context in 3 of 7 and ROLLIN in 5 of 7: too few seeds to call that a difference.
+On the command line:
 
     rollin train examples.own_env:Cart --steps 30000 --warmup 1000 --hidden 64 64 --batch 128
 """
@@ -40,20 +44,22 @@ class Cart(rollin.ContextualEnv):
 
     def see(self):
         observed = np.array([self.x, self.v], np.float32)
-        return {"observation": observed, "context": self.context}, {"outcome": observed[:1]}
+        outcome = observed[:1].copy()
+        return {"observation": observed, "context": self.context.copy()}, {"outcome": outcome}
 
     def context_reward(self, outcome, context):
         return (np.abs(outcome - context)[..., 0] < 0.5).astype(float)
 
 
-def main(steps: int = 30_000) -> None:
-    """Learn the last place from scratch, then by the curriculum with roll-in; drive there."""
+def main(steps: int = 30_000, seed: int = 0) -> None:
+    """Walk the curriculum without roll-in, then with it; drive to the last place."""
     rollin.check_env(Cart())
-    options = {"steps": steps, "warmup": 1000, "hidden": (64, 64), "batch": 128}
+    options = {"steps": steps, "warmup": 1000, "hidden": (64, 64), "batch": 128, "seed": seed}
     options |= {"learning_rate": 1e-3, "initial_temperature": 0.1}
-    scratch = rollin.train(Cart, method="scratch", **options)
-    print(f"from scratch: {sum(scratch.returns):.0f} rewards in {steps:,} steps")
+    baseline = rollin.train(Cart, method="baseline", **options)
+    print(f"baseline: context {baseline.k} of {baseline.K} in {steps:,} steps")
     trained = rollin.train(Cart, beta=0.1, **options)
+    print(f"ROLLIN:   context {trained.k} of {trained.K}")
     for advance in trained.advances:
         print(f"step {advance.step:6,}: context {advance.k - 1} mastered, {advance.reason}")
     env, total, over = Cart(), 0.0, False

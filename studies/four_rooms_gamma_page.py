@@ -4,8 +4,10 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
+from rollin.analysis.results import solved_by
 from rollin.analysis.statistics import outcomes, summarise
 from rollin.paper.four_rooms import HEADLINE_BETA, PROGRESS, RETURN, ROWS
+from rollin.report.words import solved_text
 from rollin.runs.records import Reading, Record, read_records
 from studies import four_rooms_returns as exact
 from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, SETTINGS
@@ -157,12 +159,13 @@ def report_table() -> str:
             cells.append(" / ".join(p.printed_mean for p in published))
             rows = first[reward, alpha, beta]
             means = (statistics.mean(numbers(rows, name)) for name in ("kappa", "return"))
-            cells.append(" / ".join(f"{mean:.3f}" for mean in means))
+            told = " / ".join(f"{mean:.3f}" for mean in means)
+            cells.append(f"{told}<br>{mastered(rows)}")
             for setting, seeds in REPORTED.items():
                 rows = of_seeds(found[setting, reward, alpha, beta], seeds)
                 kappa, error, _ = summarise(numbers(rows, "kappa"))
                 reached = outcomes(row.k for row in rows if row.k is not None)
-                cells.append(f"{kappa:.3f} ± {error:.3f}<br>{reached}")
+                cells.append(f"{kappa:.3f} ± {error:.3f}<br>{reached}<br>{mastered(rows)}")
                 cells.append(returns(rows, "return"))
                 if setting == "γ = 0.963":  # whose 10.62 is the value over an infinite horizon
                     cells[-1] += f"<br>infinite: {returns(rows, 'return_infinite')}"
@@ -172,6 +175,13 @@ def report_table() -> str:
         title = f"{setting}, seeds {seeds[0]} – {seeds[-1]}"
         head += [f"{title}: κ, k of the seeds", "return"]
     return table(head, lines)
+
+
+def mastered(rows: Sequence[Record]) -> str:
+    """How many seeds master the last context."""
+    solved = solved_by(rows)
+    assert solved is not None
+    return solved_text(solved)
 
 
 def returns(rows: Sequence[Record], name: str) -> str:

@@ -19,6 +19,7 @@ from rollin.report.maps import reward_maps
 from rollin.report.pictures import first_batch_figure
 from rollin.report.words import summary_text
 from rollin.runs.records import Reading, Record, read_records
+from rollin.sweeps.study import Condition
 
 RESULTS = Path(__file__).parents[1] / "results"
 FLAGS = {
@@ -73,13 +74,21 @@ def _grid(quantity: str, *, contexts: bool) -> str:
             told.append(f"**{summary_text(result.summary, 3)}**")
             if contexts:
                 told.append(outcomes(run.k or 0 for run in found.runs[condition]))
+                told.append(_mastered(found, condition, reading))
             cells.append("<br>".join(told))
         rows.append(cells)
     return _markdown(rows)
 
 
+def _mastered(found: StudyResults, condition: Condition, reading: Reading) -> str:
+    """How many seeds master the last context."""
+    solved = found.solved(condition, reading)
+    assert solved is not None
+    return f"{solved[0]} of {solved[1]}"
+
+
 def readme_table() -> str:
-    """The headline cells, published and ours."""
+    """The headline cells, published and ours, with how many seeds master the last context."""
     found = results("four-rooms-summary")
     reading = Reading("kappa", STEPS)
     rows = [["reward, entropy", "baseline", f"ROLLIN, β = {HEADLINE_BETA:g}"], ["---"] * 3]
@@ -91,7 +100,8 @@ def readme_table() -> str:
                 result = found.at(condition, reading)
                 assert result is not None
                 printed = condition.published[reading].printed_mean
-                cells.append(f"{printed} → **{result.summary.mean:.3f}**")
+                mean, done = result.summary.mean, _mastered(found, condition, reading)
+                cells.append(f"{printed} → **{mean:.3f}**, {done}")
         rows.append(cells)
     return _markdown(rows)
 

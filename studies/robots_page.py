@@ -11,17 +11,29 @@ from matplotlib.figure import Figure
 
 from rollin.analysis.curves import panels
 from rollin.analysis.group import group
-from rollin.analysis.results import StudyResults
+from rollin.analysis.results import StudyResults, solved_by
 from rollin.analysis.sheet import Sheet, sheet
-from rollin.analysis.statistics import summarise
+from rollin.analysis.statistics import improvement_interval, summarise
 from rollin.curriculum.contexts import polyline
-from rollin.envs.umaze import PATH, draw_maze
+from rollin.envs.umaze import PATH, UMAZE
 from rollin.report.charts import curves_figure
-from rollin.report.words import method_text, summary_text
+from rollin.report.looks import own_colour
+from rollin.report.words import method_text, quantity_text, summary_text
 from rollin.runs.records import Reading, Record
 from rollin.sweeps.study import Condition
-from studies.robots import CELL, CONDITIONS, FIRST_LOOK, STUDY, UNTIL, committed, key_of, read
+from studies.robots import (
+    CELL,
+    CONDITIONS,
+    FIRST_LOOK,
+    SEEDS,
+    STUDY,
+    UNTIL,
+    committed,
+    key_of,
+    read,
+)
 
+ENOUGH = 4  # seeds of each method from which they are compared
 DIGITS = {"kappa": 2, "x_velocity": 2, "return": 0}
 TASKS = ("hopper", "ant", "antmaze-umaze", "humanoid", "walker")
 METHODS = ("scratch", "baseline", "rollin")
@@ -71,7 +83,7 @@ def at_step(step: int, reading: str, task: str) -> Sheet:
     return sheet(
         f"{reading} {task}",
         f"{task} at {step:,} steps",
-        "method | seeds | κ | x-velocity | return | k of each seed",
+        "method | seeds | κ | x-velocity | return | k of each seed | master the last context",
         rows,
     )
 
@@ -87,12 +99,59 @@ def _row(step: int, condition: Condition, records: Sequence[Record]) -> list[str
         text = summary_text(summarise(values), digits)
         cells.append(f"{condition.published.get(reading) or '–'} → **{text}**")
     walked = condition.labels["method"] != "scratch"
-    return [*cells, ", ".join(k_at(r, step) for r in records) if walked else "–"]
+    solved = solved_by(records, step)
+    cells.append(", ".join(k_at(r, step) for r in records) if walked else "–")
+    return [*cells, "–" if solved is None else f"{solved[0]} of {solved[1]}"]
+
+
+def values_at(step: int, task: str, method: str, quantity: str) -> list[float]:
+    """What the seeds of a method have at a step, those that have reached it."""
+    reading = Reading(quantity, step)
+    return [
+        value
+        for condition, records in runs("tables", task)
+        if condition.labels["method"] == method
+        for record in records
+        if (value := record.value(reading)) is not None
+    ]
+
+
+def seeds_at(step: int, task: str, method: str) -> int:
+    """How many seeds of a method have reached a step."""
+    return len(values_at(step, task, method, "return"))
+
+
+def compared(step: int = UNTIL) -> Sheet:
+    """ROLLIN against the baseline where both have seeds enough, and what is missing elsewhere."""
+    rows = []
+    for task in dict.fromkeys(condition.task for condition in CONDITIONS):
+        counts = {m: seeds_at(step, task, m) for m in ("baseline", "rollin")}
+        told = [task, *(f"{count} of {SEEDS}" for count in counts.values())]
+        missing = sum(max(ENOUGH - count, 0) for count in counts.values())
+        if missing:
+            runs_are = "run is" if missing == 1 else "runs are"
+            rows.append([*told, *["–"] * len(DIGITS), f"{missing} {runs_are} missing"])
+            continue
+        rows.append([*told, *(_chance(step, task, quantity) for quantity in DIGITS), "–"])
+    columns = (
+        "task | seeds of the baseline | of ROLLIN | κ | x-velocity | return | before it counts"
+    )
+    return sheet("tables compared", "ROLLIN against the baseline", columns, rows)
+
+
+def _chance(step: int, task: str, quantity: str) -> str:
+    """Probability that a seed of ROLLIN has more than one of the baseline, with its interval."""
+    ours, base = (values_at(step, task, method, quantity) for method in ("rollin", "baseline"))
+    found = improvement_interval([ours], [base])
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def as_far_as_they_came(reading: str) -> Sheet:
     """The last quantities of every run."""
-    titles = "task | method | seed | steps | κ | x-velocity | return | steps per second"
+    titles = (
+        "task | method | seed | steps | κ | masters the last context | x-velocity | return | "
+        "steps per second"
+    )
     return sheet(f"{reading} reached", "How far runs have come", titles, [*_last_rows(reading)])
 
 
@@ -100,7 +159,9 @@ def _last_rows(reading: str) -> Iterator[list[str]]:
     for condition, records in runs(reading):
         for record in records:
             cells = [condition.task, method_text(condition.labels), str(record.seed)]
-            cells += [f"{record.step:,}", *(shown(record, name) for name in DIGITS)]
+            kappa, *others = (shown(record, name) for name in DIGITS)
+            solved = "yes" if solved_by([record]) == (1, 1) else "no"
+            cells += [f"{record.step:,}", kappa, solved, *others]
             yield [*cells, f"{record.step / (record.costs.seconds or 1):.0f}"]
 
 
@@ -126,6 +187,7 @@ def tables() -> list[Sheet]:
     return [
         at_step(UNTIL, "tables", "hopper"),
         at_step(UNTIL, "tables", "ant"),
+        compared(),
         as_far_as_they_came("tables"),
         at_step(UNTIL, "printed", "hopper"),
         by_context("printed", "hopper"),
@@ -145,6 +207,39 @@ def draw_curves(conditions: Sequence[Condition], *tasks: str) -> Figure:
     return curves_figure([panels(some)])
 
 
+def draw_dots() -> Figure:
+    """Every seed as a dot, a row for each method, with the published mean and standard error."""
+    tasks = list(dict.fromkeys(condition.task for condition in CONDITIONS))
+    figure = Figure(figsize=(11, 1.9 * len(tasks)), layout="constrained")
+    axes: Any = figure.subplots(len(tasks), len(DIGITS), squeeze=False)
+    for row, task in zip(axes, tasks, strict=True):
+        found = runs("tables", task)
+        names = [method_text(condition.labels) for condition, _ in found]
+        for axis, quantity in zip(row, DIGITS, strict=True):
+            reading = Reading(quantity, UNTIL)
+            for height, (condition, records) in enumerate(found):
+                if quantity == "kappa" and condition.labels["method"] == "scratch":
+                    continue  # it has one context
+                _draw_dots(axis, height, condition, records, reading)
+            axis.set_yticks(range(len(names)), names if axis is row[0] else [""] * len(names))
+            axis.set_ylim(len(names) - 0.5, -0.5)
+            axis.set_xlim(left=0.0, right=1.05 if quantity == "kappa" else None)
+            axis.set_xlabel(f"{quantity_text(quantity)}, {task}")
+    return figure
+
+
+def _draw_dots(
+    axis: Any, height: int, condition: Condition, records: Sequence[Record], reading: Reading
+) -> None:
+    values = [value for r in records if (value := r.value(reading)) is not None]
+    tint = own_colour(condition.labels) or "0.3"
+    axis.plot(values, [height] * len(values), "o", ms=6, alpha=0.8, color=tint, mew=0)
+    if known := condition.published.get(reading):
+        axis.errorbar(
+            known.mean, height + 0.28, xerr=known.error, fmt="d", ms=4, color="0.45", lw=1
+        )
+
+
 def draw_visits() -> Figure:
     """Where training steps ended, from above, on a logarithmic scale."""
     found = read("visits.csv")
@@ -156,7 +251,7 @@ def draw_visits() -> Figure:
     for ax, (key, rows) in zip(axes, found.items(), strict=True):
         record = records[key]
         # the printed reading has a context at the start, so that κ is the position, too
-        draw_maze(ax, polyline(PATH)(record.value(Reading("kappa")) or 0.0), [])
+        UMAZE.draw(ax, polyline(PATH)(record.value(Reading("kappa")) or 0.0), [])
         edges = np.arange(-2, 10 + CELL / 2, CELL)
         counts = np.zeros((len(edges) - 1, len(edges) - 1))
         for row in rows:
@@ -174,6 +269,7 @@ def draw_visits() -> Figure:
 
 PICTURES: dict[str, Callable[[], Figure]] = {
     "robots-seeds": lambda: draw_curves(CONDITIONS, "hopper", "ant"),
+    "robots-dots": draw_dots,
     "robots-hopper": lambda: draw_curves(FIRST_LOOK, "hopper"),
     "robots-others": lambda: draw_curves(FIRST_LOOK, "antmaze-umaze", "humanoid", "walker", "ant"),
     "robots-visits": draw_visits,

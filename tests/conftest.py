@@ -5,9 +5,10 @@ longest first: they begin, so that all workers end together, and `make test-fast
 
 What a new test can share: kernels (`pytest_configure` compiles those of an engine; a test's own
 compiled function is `rollin.compiling.kept`, not `njit`), programs of JAX (any process that pytest
-starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `made_runs`
-for directories of runs that nobody has to train. Tests that share a costly fixture of their module
-have one `xdist_group`, so that one worker makes it.
+starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `forks` for
+processes to be killed, `toys.Gated` for a run that has to be under way, `made_runs` for directories
+of runs that nobody has to train. Tests that share a costly fixture of their module have one
+`xdist_group`, so that one worker makes it.
 """
 
 import atexit
@@ -22,7 +23,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
+from rollin.sweeps.local import THREAD_VARIABLES
 from rollin.tabular.mdp import ContextualMDP
 from tests.here import HereExecutor
 
@@ -46,8 +49,12 @@ KERNELS = (  # the tabular ones and those of SAC, beside each other
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the kernels before workers begin: without, each worker would compile all of them.
 
-    JAX's programs are kept while the tests run, for all processes that they start.
+    JAX's programs are kept while the tests run, for all processes that they start. Linear algebra
+    has one thread, here and in those processes: more of them wait for each other at full speed, and
+    matrices here are small.
     """
+    threadpool_limits(1)  # of this process, which has loaded its libraries
+    os.environ |= dict.fromkeys(THREAD_VARIABLES, "1")
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         place = tempfile.mkdtemp(prefix="rollin-jax-")
         config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
@@ -65,16 +72,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, and put it first."""
     places = {name: place for place, name in enumerate(SLOW)}
-    order = {item: _place(item.nodeid, places) for item in items}
+    order = {item: place_of(item.nodeid, places) for item in items}
     for item, place in order.items():
         if place < len(places):
             item.add_marker(pytest.mark.slow)
     items.sort(key=order.__getitem__)
 
 
-def _place(test: str, places: dict[str, int]) -> int:
-    """Where a test, or else its file, stands among the slow ones; behind them if it does not."""
-    name = test.partition("[")[0].removeprefix("tests/")
+def place_of(test: str, places: dict[str, int]) -> int:
+    """Where a test, or else its file, stands among the slow ones; behind them if it does not.
+
+    xdist writes the group behind a test's name.
+    """
+    name = test.partition("[")[0].partition("@")[0].removeprefix("tests/")
     return places.get(name, places.get(name.partition("::")[0], len(places)))
 
 

@@ -1,8 +1,6 @@
 """Killing runs at any moment, and what must then be the same."""
 
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -12,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from rollin.runs import driver
 from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
-
-ROOT = Path(__file__).parents[1]
+from tests.forks import begin
 
 needs_signals = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows has no signals that interrupt or kill a process"
@@ -42,30 +40,30 @@ def stop_at(spec: RunSpec[Any], out: Path, step: int) -> None:
     assert read_json(status)["state"] == "interrupted"
 
 
-def kill_after_a_checkpoint(module: str, spec: str, out: Path, delays: Iterable[float]) -> int:
+def kill_after_a_checkpoint(spec: RunSpec[Any], out: Path, delays: Iterable[float]) -> int:
     """Run a spec on `out` again and again, and kill -9 it some time after it has saved.
 
-    spec: an expression of the module's. Returns how many were killed before they ended.
+    Returns how many were killed before they ended.
     """
     kills = 0
-    program = (
-        f"import sys, {module} as tests_; from pathlib import Path;"
-        "from rollin.runs import driver, execute;"
-        f"driver.CHECKPOINT_SECONDS = 0.0; execute.run(tests_.{spec}, Path(sys.argv[1]))"
-    )
     manifest = out / "checkpoint" / "manifest.json"
     for delay in delays:
         before = manifest.stat().st_mtime_ns if manifest.exists() else 0
-        process = subprocess.Popen([sys.executable, "-c", program, out], cwd=ROOT)
+        process = begin(_run_and_save, spec, out)
         deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
+        while process.is_alive() and time.monotonic() < deadline:
             with suppress(FileNotFoundError):
                 if manifest.stat().st_mtime_ns != before:  # it has saved in this life
                     break
             time.sleep(0.002)
         time.sleep(delay)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
+        if process.is_alive():
+            process.kill()
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
     return kills
+
+
+def _run_and_save(spec: RunSpec[Any], out: Path) -> None:
+    driver.CHECKPOINT_SECONDS = 0.0
+    run(spec, out)

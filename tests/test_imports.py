@@ -4,6 +4,10 @@ Imports inside functions and for type checkers count like all others.
 """
 
 import ast
+import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,8 +29,14 @@ RANKS = {
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
 BASE = {"errors", "checks", "imports", "regular", "texts", "streams", "arrays", "compiling",
-        "policy", "policy_onnx", "names"}  # fmt: skip
-FRONT = {"rollin", "rollin.__main__"}  # the lazy table of public names, and python -m rollin
+        "compile_time", "policy", "policy_onnx", "names"}  # fmt: skip
+EXTRAS = {
+    "jax": "jax", "mujoco": "mujoco", "onnx": "onnx", "ray": "ray", "imageio": "video",
+    "torch": "sb3", "stable_baselines3": "sb3", "wandb": "wandb", "mlflow": "mlflow",
+}  # fmt: skip
+"""What is imported only where somebody asks for it, and the extra that it belongs to."""
+PACKAGES = {"PIL": "pillow"}  # of modules with another name
+FRONT = {"rollin", "rollin.teachers", "rollin.__main__"}  # public names, and python -m rollin
 
 
 def name_of(path: Path) -> str:
@@ -54,12 +64,16 @@ def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
 
 
 @cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text(encoding="utf-8"))
+
+
+@cache
 def arrows() -> dict[str, set[str]]:
     """Modules of ours by who imports them."""
     found = {}
     for module, path in modules().items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        named = imports(tree, module, path.name == "__init__.py")
+        named = imports(tree(module), module, path.name == "__init__.py")
         found[module] = {name for name in named if name in modules()} - {module}
     return found
 
@@ -155,3 +169,61 @@ def test_bad_arrows_and_circles_would_be_noticed() -> None:
     assert not wrong({"rollin.cli.a": {"rollin.runs.b", "rollin.cli.c", "rollin.errors"}})
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+LIGHT = ["RollIn", "Walk", "Plan", "attach", "School", "Curriculum", "Contextual", "GoalContext"]
+
+
+@pytest.mark.parametrize(
+    ("names", "absent"),
+    [
+        ([], {"numpy", "gymnasium", "torch"}),
+        (LIGHT, {"torch", "jax", "scipy", "numba", "matplotlib", "mujoco", "ray"}),
+        (rollin.__all__, {"torch", "jax", "matplotlib", "mujoco", "ray"}),
+    ],
+    ids=["nothing", "wrapper", "everything"],
+)
+def test_what_is_heavy_is_imported_when_it_is_used(names: list[str], absent: set[str]) -> None:
+    loaded = modules_after(f"for name in {names!r}: getattr(rollin, name)")
+    assert not loaded & absent
+
+
+def test_a_run_imports_no_library_of_others_agents(tmp_path) -> None:
+    run = "rollin.train('point-umaze', steps=30, warmup=20, batch=8, hidden=(8,), out=sys.argv[1])"
+    assert not modules_after(run, str(tmp_path / "a")) & {"torch", "jax", "matplotlib", "ray"}
+
+
+def modules_after(program: str, *arguments: str) -> set[str]:
+    """What a process has imported that ran a program."""
+    code = f"import sys, rollin\n{program}\nprint(*sys.modules)"
+    command = [sys.executable, "-c", code, *arguments]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = set(out.stdout.split())
+    assert "rollin" in loaded
+    return loaded
+
+
+def test_without_the_extra_mujoco_all_but_one_robot_can_be_imported() -> None:
+    robots = {"mujoco", "gymnasium.envs.mujoco", "gymnasium.envs.mujoco.mujoco_env"}
+    found = set()
+    for module, path in modules().items():  # not inside functions, nor for type checkers
+        for node in tree(module).body:
+            at_once = isinstance(node, ast.Import | ast.ImportFrom)
+            if at_once and robots & set(imports(node, module, path.name == "__init__.py")):
+                found.add(module)
+    assert found == {"rollin.envs.ant_umaze"}
+    assert not [module for module, named in arrows().items() if named & found]
+
+
+def test_what_is_imported_is_what_a_plain_install_or_an_extra_brings() -> None:
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    plain = {re.split(r"[<>=\[]", text)[0].lower() for text in project["dependencies"]}
+    used = set()
+    for module, path in modules().items():
+        named = imports(tree(module), module, path.name == "__init__.py")
+        used |= {name.partition(".")[0] for name in named}
+    foreign = {PACKAGES.get(name, name) for name in used - set(sys.stdlib_module_names)}
+    brought = {"rollin", "llvmlite"}  # numba asks for the one llvmlite that it works with
+    assert foreign - set(EXTRAS) - brought == plain
+    assert not plain & set(EXTRAS)
+    assert set(EXTRAS.values()) <= set(project["optional-dependencies"])

@@ -1,5 +1,7 @@
 """Small environments for tests; `tests.toys:Name-v0` makes them by Gymnasium's registry."""
 
+import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -185,6 +187,25 @@ class Line(ContextualEnv):
     def _observed(self) -> dict[str, Any]:
         observed = np.array([self.x, self.steps / 10])
         return {"observation": observed, "context": self.context.copy()}
+
+
+class Gated(Line):
+    """A line whose steps, after the first `after`, wait until there is a file `gate`.
+
+    Each waits no longer than `pause` seconds. So a run is under way for as long as a test needs it
+    to be, on a machine of any speed, and takes no core meanwhile.
+    """
+
+    def __init__(self, gate: str, after: int = 0, pause: float = 600.0) -> None:
+        super().__init__()
+        self.gate, self.free, self.pause = Path(gate), after, pause
+
+    def step(self, action: Any) -> Any:
+        self.free -= 1
+        end = time.monotonic() + self.pause
+        while self.free < 0 and time.monotonic() < end and not self.gate.exists():
+            time.sleep(0.01)
+        return super().step(action)
 
 
 class PointGoal(gymnasium.Env[Any, Any]):
