@@ -15,6 +15,7 @@ from rollin.cli import arguments
 from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.engines import engine
+from rollin.runs.files import seal
 from rollin.runs.options import option_names
 from rollin.sweeps.study_file import study_from
 from rollin.tabular.four_rooms import four_rooms
@@ -43,7 +44,7 @@ from tests.runs.mutations import (
 
 
 def make_others(place: Path, runs: Path) -> None:
-    """Records as CSVs, a sweep, an MDP and a study, each in a directory of its own."""
+    """Records as CSVs, a sweep, an MDP, a study and a policy, each in a directory of its own."""
     (place / "records").mkdir(parents=True)
     for name in SPECS:
         shutil.copytree(runs / name / "finished", place / "sweep" / name)
@@ -67,6 +68,8 @@ def make_others(place: Path, runs: Path) -> None:
     four_rooms("easy").save(place / "mdp" / "m.npz")
     (place / "study").mkdir()
     (place / "study" / "s.toml").write_text(STUDY)
+    policy = ["export", str(runs / "rollin" / "finished"), "--out", str(place / "policy")]
+    assert typed([*policy, "--episodes", "1"])[0] == 0
 
 
 STUDY = """name = "s"
@@ -100,6 +103,8 @@ def other_cases(place: Path) -> dict[str, list[Case]]:
         ("sweep", "sweep.json", looks),
         ("mdp", "m.npz", ("theory", "train")),
         ("study", "s.toml", ("study",)),
+        ("policy", "policy.json", ("evaluate",)),
+        ("policy", "policy.safetensors", ("evaluate",)),
     ):
         cases = [
             Case(f"{file} {name}", how(file, make), commands=tried)
@@ -111,8 +116,9 @@ def other_cases(place: Path) -> dict[str, list[Case]]:
                 for name, new in {**ROWS, **cell_changes(place / folder / file)}.items()
             ]
         elif file.endswith(".json"):
+            change = in_policy if folder == "policy" else changed
             cases += [
-                Case(f"{file} {path} {how}", changed(file, path, other), commands=tried)
+                Case(f"{file} {path} {how}", change(file, path, other), commands=tried)
                 for path, value in places(json.loads((place / folder / file).read_text()))
                 for how, other in bad_values(value).items()
             ]
@@ -122,7 +128,7 @@ def other_cases(place: Path) -> dict[str, list[Case]]:
                 for name in ("transitions", "rewards", "gamma", "rho", "contexts", "success")
                 for how, forge in {**FORGED, "huge": _huge}.items()
             ]
-        else:
+        elif file.endswith(".toml"):
             cases += [
                 Case(f"{file} {path} {how}", in_toml(file, path, other), commands=tried)
                 for path, value in places(tomllib.loads(STUDY))
@@ -174,6 +180,20 @@ def _cell(row: int, number: int, text: str) -> Callable[[bytes], bytes]:
 def _huge(arrays: dict[str, np.ndarray], name: str) -> None:
     arrays[name] = np.full_like(arrays[name], np.iinfo(np.int64).max // 2
                                 if arrays[name].dtype.kind in "iu" else 1e38)  # fmt: skip
+
+
+def in_policy(file: str, path: tuple[Any, ...], other: Any) -> Change:
+    """Another value at a place of an exported policy's file, with a checksum that fits it."""
+
+    def change(folder: Path) -> None:
+        changed(file, path, other)(folder)
+        rest = json.loads((folder / file).read_text())
+        if path != ("checksum",):
+            rest.pop("checksum", None)
+            rest["checksum"] = seal(rest)
+        (folder / file).write_text(json.dumps(rest))
+
+    return change
 
 
 def in_npz(file: str, name: str, forge: Forge) -> Change:

@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "one run of a task",
     "resume": "go on with an interrupted run",
     "evaluate": "deterministic episodes of a trained policy, as a table or a video",
+    "export": "the policy of a run, to keep or to share, with a page that describes it",
     "plot": "learning curves of runs, with the published values marked",
     "sweep": "many runs over a grid of options, with a report that compares them",
     "reproduce": "a table of the paper, with our numbers beside the published ones",

@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,9 +22,9 @@ from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
-from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine
 from rollin.runs.engines.playable import Playable
+from rollin.runs.exported import open_trained
 from rollin.runs.files import write_json
 from rollin.runs.trust import check_trust
 
@@ -36,7 +37,7 @@ class EvaluateOptions:
     """Deterministic episodes of a run's policy, from the last checkpoint if it is not finished."""
 
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
-    """The run directory."""
+    """The run directory, or what rollin export has made of one."""
     contexts: Contexts | None = None
     """all, some (25 at equal distances), reached (so far), current or last. If not given: some in
     table and picture, the current one in the video."""
@@ -78,18 +79,23 @@ def main(arguments: Sequence[str]) -> int:
     check_encoder(options.video)
     check_file("--picture", options.picture, PICTURES)
     check_file("--json", options.json)
-    directory = RunDirectory.open(options.run)
-    if directory.finished:
-        directory.check_files()
-    check_trust(options.run, directory.config, trust=options.trust)
     render_mode = None if options.video is None else "rgb_array"
-    trained = engine(directory.config.engine).playable(directory, render_mode)
-    try:
-        check_playable(trained, options.run)
+    with playable(options.run, render_mode, trust=options.trust) as trained:
         show(trained, options)
+    return 0
+
+
+@contextmanager
+def playable(path: Path, render_mode: str | None = None, *, trust: bool) -> Iterator[Playable]:
+    """The policy of a run, or an exported one, with its environment, while inside."""
+    source = open_trained(path)
+    check_trust(path, source.config, trust=trust)
+    trained: Playable = engine(source.config.engine).playable(source, render_mode)
+    try:
+        check_playable(trained, path)
+        yield trained
     finally:
         trained.env.close()
-    return 0
 
 
 def check_playable(trained: Playable, run: Path) -> None:
@@ -227,17 +233,19 @@ def as_json(
         "k": trained.k,
         "episodes": options.episodes,
         "seed": options.seed,
-        "contexts": [
-            {
-                "k": k,
-                "kappa": trained.kappas[k],
-                "context": trained.contexts[k].tolist(),
-                "returns": found.returns,
-                "return_mean": found.mean,
-                "success": found.success,
-                "threshold": trained.thresholds[k] if trained.thresholds else None,
-                **{f"{name}_mean": value for name, value in found.measured.items()},
-            }
-            for k, found in rows
-        ],
+        "contexts": [row_of(trained, k, found) for k, found in rows],
+    }
+
+
+def row_of(trained: Playable, k: int, found: Evaluation) -> dict[str, Any]:
+    """Episodes on one context as plain values."""
+    return {
+        "k": k,
+        "kappa": trained.kappas[k],
+        "context": trained.contexts[k].tolist(),
+        "returns": found.returns,
+        "return_mean": found.mean,
+        "success": found.success,
+        "threshold": trained.thresholds[k] if trained.thresholds else None,
+        **{f"{name}_mean": value for name, value in found.measured.items()},
     }

@@ -9,8 +9,10 @@ import tyro
 
 from rollin.cli.arguments import parse, typed_command
 from rollin.cli.train import run_with_progress
+from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
+from rollin.runs.exported import is_exported
 from rollin.runs.trust import check_trust
 
 
@@ -27,6 +29,11 @@ class ResumeOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ResumeOptions, arguments, "resume")
+    if is_exported(options.run):
+        raise RollinError(
+            f"{options.run} holds a policy without its run, which rollin evaluate plays: resume "
+            "the run directory that it was exported from."
+        )
     directory = RunDirectory.open(options.run)
     spec = spec_of(directory)
     check_trust(options.run, directory.config, trust=options.trust)

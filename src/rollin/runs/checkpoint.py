@@ -20,6 +20,7 @@ from rollin.errors import RollinError
 from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.files import (
     check_own,
+    checksum_in,
     own_directory,
     read_json,
     remove_file,
@@ -117,10 +118,8 @@ def _unchanged(manifest: ManifestFile, raw: dict[str, Any], path: Path) -> bool:
         return False
     if manifest.format == UNSEALED and manifest.checksum is None:
         return True
-    try:
-        return manifest.checksum == seal({k: v for k, v in raw.items() if k != "checksum"})
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
+    rest = {name: value for name, value in raw.items() if name != "checksum"}
+    return manifest.checksum == checksum_in(path, seal, rest)
 
 
 def _countable(value: Any) -> bool:

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,7 @@ from rollin.regular import LARGEST_DATA, check_regular, open_regular, read_bound
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
     TEMPORARY,
+    checksum_in,
     is_occupied,
     make_directory,
     read_json,
@@ -191,14 +192,7 @@ class RunDirectory:
     @cached_property
     def config(self) -> ConfigFile:
         """What the run is and belongs to."""
-        found = read_file(self.path / CONFIG, ConfigFile)
-        spec = {"engine": found.engine, "task": found.task, "config": found.config}
-        if found.spec_hash not in (None, _deep(digest, spec, self.path / CONFIG)):
-            raise RollinError(
-                f"{self.path / CONFIG} does not match its spec_hash: engine, task or an option was "
-                "changed by hand. Restore it, or use another directory for other options."
-            )
-        return found
+        return check_hash(read_file(self.path / CONFIG, ConfigFile), self.path / CONFIG)
 
     def recorded_hash(self) -> str | None:
         """The hash that the run was begun with, by whose version it may lack later options."""
@@ -299,6 +293,17 @@ class RunDirectory:
         write_json(path, whole)
 
 
+def check_hash(found: ConfigFile, path: Path) -> ConfigFile:
+    """Refuse a description of a run, read from a file, whose options are not those of its hash."""
+    spec = {"engine": found.engine, "task": found.task, "config": found.config}
+    if found.spec_hash not in (None, checksum_in(path, digest, spec)):
+        raise RollinError(
+            f"{path} does not match its spec_hash: engine, task or an option was changed by hand. "
+            "Restore it, or use another directory for other options."
+        )
+    return found
+
+
 def _told_holder(holder: str) -> str:
     """Who has a lock, and what to do about it."""
     known = holder.isascii() and holder.isdigit() and 0 < int(holder) <= LARGEST_PID
@@ -327,15 +332,7 @@ def _sealed(result: dict[str, Any], path: Path) -> str:
     """
     rest = {name: value for name, value in result.items() if name != "seconds"}
     rest["sha256"] = {name: sum_ for name, sum_ in rest.get("sha256", {}).items() if name != RESULT}
-    return _deep(seal, rest, path)
-
-
-def _deep(checksum: Callable[[Any], str], value: Any, path: Path) -> str:
-    """A checksum of values that may be nested deeper than Python can follow."""
-    try:
-        return checksum(value)
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
+    return checksum_in(path, seal, rest)
 
 
 def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,14 @@ def seal(values: Any) -> str:
     """The checksum of plain values, the same before they are written and after they are read."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return sha256(text.encode())
+
+
+def checksum_in(path: Path, checksum: Callable[[Any], str], value: Any) -> str:
+    """A checksum of a file's values, which may be nested deeper than Python can follow."""
+    try:
+        return checksum(value)
+    except RecursionError as error:
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
 
 
 def remove_temporaries(directory: Path) -> None:

@@ -102,6 +102,26 @@ class ResultFile(Struct):
     sha256: dict[str, str] = {}
 
 
+class PolicyFile(Struct, forbid_unknown_fields=True):
+    """policy.json of an exported policy: the run it is of, how far that was, and what it earned.
+
+    run: config.json of the run; curriculum: as in a result; evaluation: a row for each context that
+    was played, `episodes` times, with the first episode's `seed`; sha256: of policy.safetensors;
+    checksum: of all else here.
+    """
+
+    format: int
+    run: ConfigFile
+    step: Count
+    k: Count
+    curriculum: dict[str, list[Any]]
+    evaluation: list[dict[str, Any]]
+    episodes: Count
+    seed: Count
+    sha256: str
+    checksum: str
+
+
 class RowsCounted(Struct, forbid_unknown_fields=True):
     """What a checkpoint tells of a CSV: its rows, and the checksum of the file up to there."""
 

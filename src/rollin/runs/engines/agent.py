@@ -10,6 +10,7 @@ from rollin.runs.engines.agent_options import AgentConfig
 from rollin.runs.engines.base import Engine
 from rollin.runs.engines.rollin import ENGINE as ROLLIN
 from rollin.runs.engines.rollin import MEANINGS
+from rollin.runs.exported import Trained
 from rollin.runs.records import Record
 from rollin.runs.spec import RunSpec
 
@@ -44,7 +45,7 @@ class AgentEngine(Engine[AgentConfig]):
         own: Any = spec
         return rollin_record(run, own, at)
 
-    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+    def playable(self, run: Trained, render_mode: str | None = None) -> Any:
         """Only Python has the agent."""
         raise RollinError(
             f"{run.path} was trained with an agent of your own: evaluate it in Python, by "

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
+from rollin.runs.exported import Trained
 from rollin.runs.options import option_names
 from rollin.runs.records import Costs, Curve, Record
 from rollin.runs.rows import thinned
@@ -106,7 +107,7 @@ class Engine(ABC, Generic[Config]):
         """The options of a task, before any are given."""
         return self.config_class()
 
-    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+    def playable(self, run: Trained, render_mode: str | None = None) -> Any:
         """The policy of a run with an environment to show it in."""
         raise RollinError(
             f"{run.path} is a run of the engine {self.name}: runs of ROLLIN on contextual "

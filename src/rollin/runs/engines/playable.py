@@ -16,6 +16,7 @@ from rollin.runs.checkpoint import read_checkpoint
 from rollin.runs.curricula import env_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.exported import ExportedPolicy, Trained
 from rollin.runs.formats import converted
 from rollin.runs.networks import policy_tensors
 from rollin.runs.spec import RunSpec
@@ -44,12 +45,15 @@ class Playable:
 
     @classmethod
     def open(
-        cls, run: RunDirectory, spec: RunSpec[RollinConfig], render_mode: str | None = None
+        cls, run: Trained, spec: RunSpec[RollinConfig], render_mode: str | None = None
     ) -> "Playable":
-        """The policy of a finished run, or of the last checkpoint of one that is not."""
+        """A policy: exported, of a finished run, or of the last checkpoint of one that is not."""
         env = env_of(spec, render_mode)
         try:
-            if run.finished:
+            if isinstance(run, ExportedPolicy):
+                policy, about = run.policy, run.about
+                walked, k, step = about.curriculum, about.k, about.step
+            elif run.finished:
                 result, policy = run.result(), Policy.load(run.path)
                 walked, k, step = result["curriculum"], int(result["k"]), int(result["env_steps"])
             else:

@@ -13,6 +13,7 @@ from rollin.runs.driver import Driver
 from rollin.runs.engines.base import Demands, Engine
 from rollin.runs.engines.deep import ROWS, deep_demands, without_logging
 from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.exported import Trained
 from rollin.runs.options import config_from, configured
 from rollin.runs.records import Record
 from rollin.runs.spec import RunSpec
@@ -70,7 +71,7 @@ class RollinEngine(Engine[RollinConfig]):
 
         return rollin_record(run, spec, at)
 
-    def playable(self, run: RunDirectory, render_mode: str | None = None) -> Any:
+    def playable(self, run: Trained, render_mode: str | None = None) -> Any:
         """The policy of a run, finished or not, with an environment to show it in."""
         from rollin.runs.engines.playable import Playable
 
