@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,48 +46,49 @@ def runs() -> dict[Key, list[Record]]:
     return {key: records for key, records in found.items() if records}
 
 
-def solved(key: Key) -> list[float]:
+def solved(records: Sequence[Record]) -> list[float]:
     """Share of the 24 goals that each seed's policy solves at the end."""
-    return [record.value(GOALS) or 0.0 for record in runs()[key]]
+    return [record.value(GOALS) or 0.0 for record in records]
 
 
-def mastered(key: Key) -> list[int]:
+def mastered(records: Sequence[Record]) -> list[int]:
     """Steps at which seeds mastered the last context, of those that did."""
-    return sorted(record.completed for record in runs()[key] if record.completed is not None)
+    return sorted(record.completed for record in records if record.completed is not None)
 
 
-def median_step(key: Key) -> float:
+def median_step(records: Sequence[Record]) -> float:
     """The median step of mastery over all seeds; those that never did count as infinity."""
-    done = mastered(key)
-    return statistics.median([*done, *[math.inf] * (len(runs()[key]) - len(done))])
+    done = mastered(records)
+    return statistics.median([*done, *[math.inf] * (len(records) - len(done))])
 
 
-def median_text(key: Key) -> str:
+def median_text(records: Sequence[Record]) -> str:
     """The same for a table."""
-    middle = median_step(key)
+    middle = median_step(records)
     return f"{middle:,.0f}" if math.isfinite(middle) else "–"
 
 
-def last_solved(key: Key) -> int:
+def last_solved(records: Sequence[Record]) -> int:
     """Seeds whose policy earns more than half of what standing at the last goal would."""
-    return sum((record.value(RETURN) or 0.0) > 80 for record in runs()[key])
+    return sum((record.value(RETURN) or 0.0) > 80 for record in records)
 
 
-def table() -> str:
-    """How every curriculum did."""
-    head = ["curriculum", "seeds", "last goal: return > 80 at the end", "last context mastered",
+def standings(found: Mapping[str, Sequence[Record]], first: str = "curriculum") -> str:
+    """A table of how each did, by its name; first: the title of the names."""
+    head = [first, "seeds", "last goal: return > 80 at the end", "last context mastered",
             "median step of mastery", "goals solved of 24, mean", "all 24 solved"]  # fmt: skip
     rows = [head, ["---"] * len(head)]
-    for key, records in runs().items():
-        n, done, goals = len(records), mastered(key), solved(key)
-        rows.append([NAMES[key], str(n), f"{last_solved(key)} of {n}", f"{len(done)} of {n}",
-                     median_text(key), f"{24 * statistics.mean(goals):.1f}",
+    for name, records in found.items():
+        n, done, goals = len(records), mastered(records), solved(records)
+        rows.append([name, str(n), f"{last_solved(records)} of {n}", f"{len(done)} of {n}",
+                     median_text(records), f"{24 * statistics.mean(goals):.1f}",
                      f"{sum(share == 1 for share in goals)} of {n}"])  # fmt: skip
     return markdown(rows)
 
 
 HEADLINE = {
     ("fast", "kept", "hand", "0.1"): "ROLLIN, R and Δ = 1/12 by hand",
+    ("fast", "kept", "hand-fine", "0.1"): "ROLLIN, R and Δ = 1/48 by hand",
     ("fast", "kept", "ours", "0.1"): "ROLLIN, `--adaptive`",
     ("fast", "kept", "ours", "0"): "`--adaptive` without roll-in",
     ("fast", "relabelled", "hand", "0"): "baseline by hand, goals relabelled",
@@ -96,12 +97,14 @@ HEADLINE = {
 
 def readme_table() -> str:
     """The rows that the README shows."""
-    head = ["method", "seeds that master the last context", "median step", "goals solved of 24"]
+    head = ["method", "seeds that master the last context", "median step of mastery",
+            "goals solved of 24 at the end, mean"]  # fmt: skip
     rows = [head, ["---"] * len(head)]
     for key, name in HEADLINE.items():
-        done, n = mastered(key), len(runs()[key])
-        solved_of = f"{24 * statistics.mean(solved(key)):.1f}"
-        rows.append([name, f"**{len(done)}** of {n}", median_text(key), solved_of])
+        records = runs()[key]
+        done, n = mastered(records), len(records)
+        solved_of = f"{24 * statistics.mean(solved(records)):.1f}"
+        rows.append([name, f"**{len(done)}** of {n}", median_text(records), solved_of])
     return markdown(rows)
 
 
@@ -110,15 +113,15 @@ def compared() -> str:
     ours = ("fast", "kept", "ours", "0.1")
     head = ["curriculum", "last goal solved, p", "goals solved of 24, difference of means, p"]
     rows = [head, ["---"] * len(head)]
-    n = len(runs()[ours])
-    for key in runs():
+    other, n = runs()[ours], len(runs()[ours])
+    for key, records in runs().items():
         if key == ours or key[:2] != ours[:2]:
             continue
-        m, here, there = len(runs()[key]), last_solved(key), last_solved(ours)
+        m, here, there = len(records), last_solved(records), last_solved(other)
         p = exact_test(here, m, there, n)
-        mine, other = ([round(24 * share) for share in solved(k)] for k in (key, ours))
-        difference = statistics.mean(mine) - statistics.mean(other)
-        q = exact_permutation(mine, other)
+        mine, theirs = ([round(24 * share) for share in solved(r)] for r in (records, other))
+        difference = statistics.mean(mine) - statistics.mean(theirs)
+        q = exact_permutation(mine, theirs)
         rows.append([NAMES[key], f"{here} of {m} against {there} of {n}, {p:.2g}",
                      f"{difference:+.1f}, {q:.2g}".replace("-", "−", 1)])  # fmt: skip
     return markdown(rows)
@@ -126,7 +129,8 @@ def compared() -> str:
 
 def texts() -> dict[str, str]:
     """Every table by the name of its markers."""
-    return {"curricula": table(), "curricula-compared": compared()}
+    named = {NAMES[key]: records for key, records in runs().items()}
+    return {"curricula": standings(named), "curricula-compared": compared()}
 
 
 def draw_steps() -> Figure:
@@ -136,12 +140,12 @@ def draw_steps() -> Figure:
     names = [key for key in NAMES if key in runs()]
     for row, key in enumerate(names):
         tint = beta_colour(0.1) if key[3] != "0" else BASELINE
-        done, total = mastered(key), len(runs()[key])
+        done, total = mastered(runs()[key]), len(runs()[key])
         spread = 0.3 * (np.arange(total) / max(total - 1, 1) - 0.5)
         axis.plot(np.array(done) / 1000, row + spread[: len(done)], "o", ms=4, color=tint, mew=0)
         never = total - len(done)
         axis.plot([312] * never, row + spread[:never], "x", ms=4, color=tint)
-        if math.isfinite(middle := median_step(key) / 1000):
+        if math.isfinite(middle := median_step(runs()[key]) / 1000):
             axis.plot([middle] * 2, [row - 0.32, row + 0.32], color=tint, lw=2)
     axis.set_yticks(range(len(names)), [NAMES[key] for key in names])
     axis.set_ylim(len(names) - 0.5, -0.5)

@@ -35,13 +35,13 @@ def runs() -> dict[Key, list[Record]]:
 def table() -> str:
     """How far every arm came, with the number of its seeds."""
     head = ["learner", "Δ", "with", "seeds", "last context k of K, by seed", "mean κ",
-            "goals held, of 24"]  # fmt: skip
+            "goals solved, of 24"]  # fmt: skip
     rows = [head, ["---"] * len(head)]
     for (agent, delta, arm), records in runs().items():
         ks = outcomes([record.k or 0 for record in records])
         kappa = statistics.mean(record.kappa_at(record.step) for record in records)
-        held = [24 * (record.value(Reading("goals")) or 0.0) for record in records]
-        told = f"{ks} of {records[0].K}", f"{kappa:.2f}", f"{statistics.mean(held):.1f}"
+        solved = [24 * (record.value(Reading("goals")) or 0.0) for record in records]
+        told = f"{ks} of {records[0].K}", f"{kappa:.2f}", f"{statistics.mean(solved):.1f}"
         rows.append([NAMES[agent], delta, WORDS[arm], str(len(records)), *told])
     return markdown(rows)
 

@@ -47,9 +47,17 @@ def groups(kind: type[Any], default: Any) -> Iterator[tuple[type[Any], list[Opti
             parts.append((hints[field.name], value))
             continue
         found.append(_option(field.name, hints[field.name], value, docs.get(field.name, "")))
-    yield kind, found
+    yield kind, [*found, *_short_forms(kind)]
     for part in parts:
         yield from groups(*part)
+
+
+def _short_forms(kind: type[Any]) -> Iterator[Option]:
+    """Words that stand for several options of a run."""
+    for name, means in getattr(kind, "short_forms", {}).items():
+        words = " ".join(f"{flag(option)} {value}" for option, value in means.items())
+        text = f"Short for {words}; options that are given take precedence."
+        yield Option(name, flag(name), text, "", positional=False)
 
 
 def field_docs(kind: type[Any]) -> dict[str, str]:

@@ -79,8 +79,8 @@ class RollinConfig(RunConfig):
     stride: Literal["fixed", "halving"] | None = field(default=None, metadata={"since": "0.2.0"})
     """Steps along the path: fixed, Δ each; halving (ours): Δ, or 1/12, is the first and the
     largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at once.
-    If not given: fixed, and halving where neither the options nor the environment have a threshold.
-    --adaptive is short for all options of ours that need nothing set by hand."""
+    If not given: fixed, and halving where neither the options nor the environment have a
+    threshold."""
     start: float | None = None
     """Position on the path at which the curriculum starts, as a number or as 1/24; the
     environment's own (antmaze-umaze: Δ, ours), or 0 with --path, if not given."""
