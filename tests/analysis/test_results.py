@@ -99,7 +99,7 @@ def test_the_results_pages_claims(table) -> None:
     text = agreement_text(near)
     assert text == "κ is within 0.05 of the published mean in 20 of 28 conditions."
     found = improvements(table, kappa)[0]
-    assert (found.pairs, found.above, found.below, found.published_above) == (24, 18, 0, 18)
+    assert (found.pairs, found.ahead, found.behind, found.published_ahead) == (24, 18, 0, 18)
     means = {tuple(r.condition.labels.values()): r.summary.mean for r in table.results
              if r.reading == final}  # fmt: skip
     ratio = means["easy", "0.001", "rollin", "0.75"] / means["hard", "0.001", "rollin", "0.75"]

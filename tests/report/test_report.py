@@ -381,8 +381,8 @@ def test_results_stand_beside_what_was_published(tmp_path) -> None:
     ]
     (found,) = improvements(results, kappa)
     assert improvement_text(found) == "ROLLIN β = 0.75"
-    assert (found.pairs, found.above, found.below) == (1, 1, 0)
-    assert found.published_above == 1
+    assert (found.pairs, found.ahead, found.behind) == (1, 1, 0)
+    assert found.published_ahead == 1
     assert found.chance == 1.0
     assert found.interval is None  # two seeds know nothing of it
     (reached,) = arrivals(results, kappa)
@@ -409,7 +409,7 @@ def test_a_missing_baseline_leaves_nothing_to_compare(tmp_path) -> None:
 def test_several_betas_are_compared_together_and_one_by_one(tmp_path) -> None:
     results = only(rooms(tmp_path, {0.0: [5, 6], 0.1: [6, 7], 0.75: [4, 4]}))
     found = improvements(results, results.study.readings[0])
-    assert [(improvement_text(i), i.above, i.below) for i in found] == [
+    assert [(improvement_text(i), i.ahead, i.behind) for i in found] == [
         ("all together", 1, 1), ("ROLLIN β = 0.1", 1, 0), ("ROLLIN β = 0.75", 0, 1)
     ]  # fmt: skip
     assert [i.chance for i in found] == [0.4375, 0.875, 0.0]

@@ -8,7 +8,7 @@ from rollin.analysis.group import group
 from rollin.analysis.mastery import mastered_at, mastery
 from rollin.analysis.results import StudyResults, results_of, solved_by
 from rollin.report.verdict import verdict
-from rollin.runs.records import Costs, Curve, Record, Switch
+from rollin.runs.records import Costs, Curve, Reading, Record, Switch
 
 STEPS = 1000
 
@@ -97,4 +97,48 @@ def test_a_run_solves_the_last_context_when_it_is_mastered_and_not_when_it_is_en
 def _curve(success: float) -> Curve:
     return Curve(
         np.array([float(STEPS)]), {"kappa": np.array([1.0]), "success": np.array([success])}
+    )
+
+
+def costly(seed: int, beta: float, steps: float) -> Record:
+    """A run whose quantity is a cost."""
+    curve = Curve(np.array([float(STEPS)]), {"steps_to_solve": np.array([steps])})
+    made = replace(run(seed, f"{beta}", []), curve=curve, engine="until-solved", K=None, k=None)
+    return replace(made, options={"beta": beta}, switches=(), key=f"{beta}", completed=None)
+
+
+def cost_study(seeds: int, base: float, ours: float) -> StudyResults:
+    records = [
+        costly(seed, beta, steps + seed)
+        for seed in range(seeds)
+        for beta, steps in ((0.0, base), (0.5, ours))
+    ]
+    (found,) = results_of(group(records, []), [])
+    told = replace(found.study, readings=(Reading("steps_to_solve"),), baseline="beta=0")
+    return StudyResults(told, found.scale, found.runs, found.own)
+
+
+def test_of_a_cost_less_is_better() -> None:
+    told = verdict(cost_study(6, base=100, ours=900))
+    assert told.startswith("β = 0.5 does worse than the baseline")
+    assert "with probability 0.00" in told
+    told = verdict(cost_study(6, base=900, ours=100))
+    assert told.startswith("β = 0.5 does better than the baseline")
+    assert "has a smaller mean than" in verdict(cost_study(2, base=900, ours=100))
+    found = cost_study(6, base=900, ours=100)
+    ours = next(r for r in found.results if r.condition.labels["beta"] == "0.5")
+    assert found.beats_baseline(ours)
+    alone = StudyResults(replace(found.study, baseline=""), found.scale, found.runs, found.own)
+    assert verdict(alone).startswith("The smallest gradient steps until solved is that of β = 0.5")
+
+
+def test_of_several_steps_the_last_is_told_with_its_step() -> None:
+    """Behind half-way, and ahead at the end."""
+    records = [run(seed, "baseline", [100]) for seed in range(6)]
+    records += [run(seed, "rollin", [600, 700, 800]) for seed in range(6)]
+    (found,) = results_of(group(records, []), [])
+    readings = (Reading("kappa", 500), Reading("kappa", 1000))
+    told = StudyResults(replace(found.study, readings=readings), found.scale, found.runs, found.own)
+    assert verdict(told).startswith(
+        "ROLLIN β = 0.1 does better than the baseline: κ at 1k steps 1.000 ± 0.000 against"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollin.analysis.results import Result, StudyResults, is_above
+from rollin.analysis.results import Result, StudyResults, is_above, sign
 from rollin.analysis.statistics import Interval, improvement_interval
 from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition, differing
@@ -22,17 +22,17 @@ class Improvement:
     """Conditions against their baselines: all pairs, or those that share some labels.
 
     labels: those, None of all pairs; chance: probability of improvement; interval: None where a
-    condition has too few seeds for one. above, below: pairs whose means differ that way;
-    published_above: as the paper has it.
+    condition has too few seeds for one. ahead, behind: pairs in which the mean is better, or worse;
+    published_ahead: as the paper has it.
     """
 
     labels: Mapping[str, str] | None
     pairs: int
     chance: float
     interval: Interval | None
-    above: int
-    below: int
-    published_above: int
+    ahead: int
+    behind: int
+    published_ahead: int
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,23 @@ def _improvement(
     labels: Mapping[str, str] | None,
     pairs: Sequence[Pair],
 ) -> Improvement:
-    ours, base = ([_shown(side.values) for side in sides] for sides in zip(*pairs, strict=True))
+    more = sign(reading)
+    ours, base = (
+        [_shown([more * value for value in side.values]) for side in sides]
+        for sides in zip(*pairs, strict=True)
+    )
     found = improvement_interval(ours, base, shared=_same([b for _, b in pairs]))
     few = any(len(values) < ENOUGH for values in (*ours, *base))
-    means = [(r.summary.mean, b.summary.mean) for r, b in pairs]
+    means = [(more * r.summary.mean, more * b.summary.mean) for r, b in pairs]
     digits = results.digits(reading)
     return Improvement(
         labels,
         len(pairs),
         found.value,
         None if few else found,
-        above=sum(is_above(mean, other, digits) for mean, other in means),
-        below=sum(is_above(other, mean, digits) for mean, other in means),
-        published_above=sum(results.published_beats(r.condition, reading) for r, _ in pairs),
+        ahead=sum(is_above(mean, other, digits) for mean, other in means),
+        behind=sum(is_above(other, mean, digits) for mean, other in means),
+        published_ahead=sum(results.published_beats(r.condition, reading) for r, _ in pairs),
     )
 
 

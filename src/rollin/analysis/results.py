@@ -43,6 +43,15 @@ class Result:
         return None if self.published is None else self.summary.mean - self.published.mean
 
 
+LESS_IS_BETTER = frozenset({"steps_to_solve", "samples_to_solve"})
+"""Quantities that are costs."""
+
+
+def sign(reading: Reading) -> int:
+    """By which values of a reading are multiplied so that more is better."""
+    return -1 if reading.quantity in LESS_IS_BETTER else 1
+
+
 def is_above(ours: float, other: float, digits: int) -> bool:
     """Whether a mean is larger as it is shown: what reads the same is not above."""
     return round(ours, digits) > round(other, digits)
@@ -96,10 +105,10 @@ class StudyResults:
         return None if base is None else self.at(base, result.reading)
 
     def beats_baseline(self, result: Result) -> bool:
-        """Whether our mean is above that of our baseline."""
-        base = self.baseline(result)
+        """Whether our mean is better than that of our baseline."""
+        base, more = self.baseline(result), sign(result.reading)
         return base is not None and is_above(
-            result.summary.mean, base.summary.mean, self.digits(result.reading)
+            more * result.summary.mean, more * base.summary.mean, self.digits(result.reading)
         )
 
     def published_beats(self, condition: Condition, reading: Reading) -> bool:

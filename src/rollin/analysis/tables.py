@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rollin.analysis.results import Result, StudyResults, is_above
+from rollin.analysis.results import Result, StudyResults, is_above, sign
 from rollin.runs.records import Reading
 from rollin.sweeps.published import Published
 from rollin.sweeps.study import Condition
@@ -80,7 +80,8 @@ def _row(
 ) -> list[Place | None]:
     found = [c and results.at(c, reading) for c in conditions]
     known = [c and c.published.get(reading) for c in conditions]
-    top = max((r.summary.mean for r in found if r), default=0.0)
+    more = sign(reading)
+    top = max((more * r.summary.mean for r in found if r), default=0.0)
     published_top = max((p.mean for p in known if p), default=0.0)
     digits = results.digits(reading)
     places: list[Place | None] = []
@@ -96,7 +97,7 @@ def _row(
                 digits,
                 beats=bool(result) and results.beats_baseline(result),
                 published_beats=results.published_beats(condition, reading),
-                best=bool(result) and not is_above(top, result.summary.mean, digits),
+                best=bool(result) and not is_above(top, more * result.summary.mean, digits),
                 published_best=bool(published)
                 and not is_above(published_top, published.mean, digits),
                 solved=results.solved(condition, reading),

@@ -115,7 +115,7 @@ def _caption(results: StudyResults) -> str:
         )
         whole = "Our training has {} of the paper's length."
     else:
-        purple = "Purple: above the baseline; bold" if study.baseline else "Bold"
+        purple = "Purple: better than the baseline; bold" if study.baseline else "Bold"
         text = f"{study.heading}. M{over}{purple}: best of its row."
         whole = "Training has {} of its full length."
     return text if results.scale == 1 else f"{text} {whole.format(percent(results.scale))}"

@@ -10,7 +10,7 @@ from rollin.report.words import NONE, label_text, percent, published_at, table_t
 
 
 def terminal_tables(results: StudyResults) -> list[Group]:
-    """One table for each reading; purple where ours is above our baseline."""
+    """One table for each reading; purple where ours is better than our baseline."""
     return [_table(table, results) for table in reading_tables(results)]
 
 

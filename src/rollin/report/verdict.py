@@ -1,8 +1,10 @@
 """What a study's runs say, in a line: the first thing that a page shows of it."""
 
+import math
+
 from rollin.analysis.findings import ENOUGH, Improvement, improvements
-from rollin.analysis.results import Result, StudyResults
-from rollin.report.words import label_text, quantity_text, summary_text
+from rollin.analysis.results import Result, StudyResults, sign
+from rollin.report.words import label_text, quantity_text, reading_text, summary_text
 from rollin.runs.records import Reading
 from rollin.sweeps.study import differing
 
@@ -23,10 +25,12 @@ def verdict(results: StudyResults) -> str:
 
 
 def _first(results: StudyResults) -> Reading | None:
-    """κ where there is one: what the curriculum is walked for."""
+    """κ where there is one, what the curriculum is walked for, as late as it is read."""
     read = {r.reading for r in results.results}
     told = [reading for reading in results.study.readings if reading in read]
-    return next((r for r in told if r.quantity == "kappa"), told[0] if told else None)
+    kappas = [reading for reading in told if reading.quantity == "kappa"]
+    latest = max(kappas, key=lambda r: math.inf if r.step is None else r.step, default=None)
+    return latest or next(iter(told), None)
 
 
 def _one_pair(results: StudyResults, reading: Reading, ours: Result, base: Result) -> str:
@@ -34,14 +38,14 @@ def _one_pair(results: StudyResults, reading: Reading, ours: Result, base: Resul
     name = label_text(ours.condition.labels, apart) or "all runs"
     told = label_text(base.condition.labels, apart)
     other = "the baseline" if told in ("", "baseline") else f"the baseline ({told})"
-    quantity, digits = quantity_text(reading.quantity), results.digits(reading)
+    quantity, digits = _told(results, reading), results.digits(reading)
     (found,) = improvements(results, reading)
     numbers = (
         f"{quantity} {summary_text(ours.summary, digits)} against "
         f"{summary_text(base.summary, digits)}"
     )
     return (
-        f"{name} {_compared(found)} {other}: {numbers}. {_chance(found)}"
+        f"{name} {_compared(found, reading)} {other}: {numbers}. {_chance(found)}"
         f"{_mastered(results, reading, {name: [ours], other: [base]})}"
     )
 
@@ -52,31 +56,39 @@ def _many_pairs(results: StudyResults, reading: Reading) -> str:
     bases = list({id(base): base for _, base in pairs}.values())
     groups = {"compared conditions": [ours for ours, _ in pairs], "baseline": bases}
     return (
-        f"In {quantity_text(reading.quantity)}, {found.above} of {found.pairs} conditions are "
-        f"above their baseline and {found.below} below. {_chance(found)}"
+        f"In {_told(results, reading)}, {found.ahead} of {found.pairs} conditions are "
+        f"ahead of their baseline and {found.behind} behind. {_chance(found)}"
         f"{_mastered(results, reading, groups)}"
     )
 
 
 def _alone(results: StudyResults, reading: Reading) -> str:
     some = [r for r in results.results if r.reading == reading]
-    best = max(some, key=lambda result: result.summary.mean)
+    best = max(some, key=lambda result: sign(reading) * result.summary.mean)
     name = _name(results, best)
     number = summary_text(best.summary, results.digits(reading))
     seeds = "1 seed" if best.summary.n == 1 else f"{best.summary.n} seeds"
-    most = f"The largest {quantity_text(reading.quantity)} is that of {name}:"
-    told = f"{quantity_text(reading.quantity)} =" if len(some) == 1 else most
+    quantity = _told(results, reading)
+    most = f"The {'largest' if sign(reading) > 0 else 'smallest'} {quantity} is that of {name}:"
+    told = f"{quantity} =" if len(some) == 1 else most
     alone = " There is no baseline (β = 0) beside it to compare with." * (len(some) == 1)
     return f"{told} {number} ({seeds}).{_mastered(results, reading, {name: [best]})}{alone}"
 
 
-def _compared(found: Improvement) -> str:
+def _told(results: StudyResults, reading: Reading) -> str:
+    """A quantity in words, and where it is read if that is not the end."""
+    step = results.step_of(reading)
+    return quantity_text(reading.quantity) if step is None else reading_text(reading, step)
+
+
+def _compared(found: Improvement, reading: Reading) -> str:
     if found.interval is not None and found.interval.low > 0.5:
         return "does better than"
     if found.interval is not None and found.interval.high < 0.5:
         return "does worse than"
-    if found.above or found.below:
-        return f"has a {'larger' if found.above else 'smaller'} mean than"
+    if found.ahead or found.behind:
+        larger = bool(found.ahead) == (sign(reading) > 0)
+        return f"has a {'larger' if larger else 'smaller'} mean than"
     return "is level with"
 
 
