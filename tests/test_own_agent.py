@@ -180,3 +180,17 @@ def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):
         rollin.train(**{"env": Corridor, "agent": QLearner(), "steps": 100, **arguments})
     assert message in str(caught.value)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_frozen_copy_that_cannot_be_saved_is_refused_at_once():
+    class Light:
+        def act(self, observation, context, deterministic=False):
+            return 0
+
+    class Frozen(QLearner):
+        def freeze(self):
+            return Light()
+
+    with pytest.raises(RollinError, match="Light has no get_state and no set_state"):
+        rollin.train(Corridor, agent=Frozen(), beta=0.3, steps=10)
+    assert rollin.train(Corridor, agent=Frozen(), method="baseline", steps=10).k == 0

@@ -125,3 +125,39 @@ def test_a_state_goes_on_as_it_would_have(kind, before, after, begun):
     assert other.get_state() == one.get_state()
     once, again = fed(one, after, 3), fed(other, after, 3)
     assert repr(once) == repr(again)  # NaN is no equal of itself
+
+
+def test_a_best_from_before_there_was_a_base_is_not_forgotten():
+    rule = Plateau(window=2)
+    fed(rule, [0.0, 0.0], 2)  # the very first episodes
+    rule.begin(None, before=1.0)
+    fed(rule, [0.0, 100.0, 0.0, 0.0, 0.0], 2)
+    assert (rule.risen, rule.since) == (100.0, 3)
+    fed(rule, [16.0, 50.0, 94.0], 2)
+    assert (rule.risen, rule.since) == (100.0, 6)  # none of them is better than 100
+
+
+def test_returns_below_the_base_that_fall_are_no_new_best():
+    rule = Plateau(window=2)
+    rule.begin([60.0, 60.0], before=1.0)
+    fed(rule, [50.0, 45.0, 40.0, 35.0], 2)
+    assert (rule.risen, rule.since) == (50.0, 3)
+
+
+def test_the_standard_error_knows_how_many_values_the_base_has():
+    rule, window = Plateau(window=8), Window(8)
+    rule.begin([0.0, 2.0], before=1.0)  # L = 1, variance 2: a standard error of 1
+    for _ in range(8):
+        window.add(3.9)
+    assert not rule.above(window)  # 2.9 < 3; with the window's eight values it would be 3 · 0.5
+    for _ in range(8):
+        window.add(4.1)
+    assert rule.above(window)
+
+
+def test_a_state_does_not_change_when_more_is_told():
+    rule = Gap(window=4)
+    rule.add(1.0)
+    state = rule.get_state()
+    rule.add(2.0)
+    assert state["early"] == [1.0]

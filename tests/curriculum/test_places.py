@@ -93,3 +93,12 @@ def test_a_state_goes_on_as_it_was():
 def test_sizes_must_be_positive(name):
     with pytest.raises(Exception, match=f"{name} must be at least"):
         Places(np.zeros(1), near, **{name: 0})
+
+
+def test_the_goal_comes_first_however_few_steps_it_takes():
+    """A branch that leads farther than the goal does not hide it."""
+    branch, goal = line(0, 1, 2, 3, 4), line(0, 9)
+    places = places_of(branch, goal)
+    assert places.steps_to(GOAL) == 2
+    assert places.farthest(0.1, 0.9, above=5) == GOAL
+    assert places.farthest(0.1, 0.9, above=5, without=[GOAL]) is None

@@ -135,3 +135,44 @@ def test_a_state_of_another_kind_of_walk_is_refused():
     plain = rollin.Walk(replace(WAY, rule=rollin.ReturnThreshold(5.0)))
     with pytest.raises(rollin.RollinError, match="another rule or other steps"):
         adapting().set_state(plain.get_state())
+
+
+def test_a_state_does_not_change_when_episodes_are_played_on():
+    walk = mastered_first()
+    play(walk, [1.0])
+    state = walk.get_state()
+    before = json.dumps(state)
+    play(walk, [1.0, 0.0])
+    assert json.dumps(state) == before
+
+
+def test_outcomes_are_relabelled_alike_before_and_after_a_resume():
+    """Wrappers tell lists of the env's own arrays, mostly of float64."""
+    seen = []
+
+    def relabelled(outcomes, context):
+        seen.append((type(outcomes), outcomes.dtype, outcomes.tolist()))
+        return 0.0
+
+    def told(walk, total):
+        trace = [np.array([0.1]), np.array([0.2])]
+        return walk.update(replace(end_of(walk.sample(), total), trace=trace))
+
+    walk = adapting(relabelled=relabelled)
+    for total in [1.0] * 10 + [10.0] * 9:
+        told(walk, total)
+    again = adapting(relabelled=relabelled)
+    again.set_state(json.loads(json.dumps(walk.get_state())))
+    both = []
+    for one in (walk, again):
+        seen.clear()
+        assert told(one, 10.0) is not None
+        both.append(list(seen))
+    assert both[0] == both[1] != []
+
+
+def test_it_tells_how_many_episodes_showed_nothing():
+    walk = mastered_first(where=rollin.Halving(patience=3))
+    told = play(walk, [5.0, 0.0, 0.0, 0.0])
+    assert told[-1] is not None
+    assert told[-1].startswith("no reward in 3 episodes under context 8")

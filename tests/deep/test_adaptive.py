@@ -42,6 +42,14 @@ def test_rows_that_are_no_longer_held_are_not_drawn():
     assert set(better.draw(100, np.random.default_rng(0))) == {9, 10, 11}
 
 
+def test_rows_that_go_while_an_episode_is_under_way_are_not_drawn():
+    D, better = filled([(3, 9.0), (3, 0.0), (3, 8.0)], capacity=9)
+    assert set(better.draw(100, np.random.default_rng(0))) == {0, 1, 2, 6, 7, 8}
+    D.append([0.0], [0.0], 0.0, [0.0], terminated=False, truncated=False)  # in the place of row 0
+    assert len(better) == 1
+    assert set(better.draw(100, np.random.default_rng(0))) == {6, 7, 8}
+
+
 def test_better_episodes_of_another_replay_are_refused():
     _, better = filled([(3, 9.0), (3, 0.0)])
     state = better.get_state()
@@ -184,7 +192,31 @@ def test_a_run_that_is_interrupted_goes_on_to_the_bit(tmp_path):
 
 def test_the_short_form_stands_for_all_options_of_ours():
     state = rollin.prepare("point-umaze", adaptive=True, better=0.5, **SMALL)
-    for name, value in ADAPTIVE.items():
-        if hasattr(state.options, name):
-            assert getattr(state.options, name) == (0.5 if name == "better" else value)
+    walk = state.teacher
+    assert isinstance(walk, rollin.Walk)
+    assert isinstance(walk.when, rollin.Gap)
+    assert isinstance(walk.where, rollin.Halving)
+    assert (state.options.counted, state.options.better) == ("main", 0.5)
+    assert set(ADAPTIVE) == {"rule", "stride", "counted", "better"}
     state.close()
+
+
+def test_a_way_back_keeps_the_frozen_guide():
+    """Nothing was mastered before it: π_main has just failed elsewhere."""
+    state = rollin.prepare("point-umaze", adaptive=True, guide="frozen", beta=0.1, **SMALL)
+    walk, frozen = state.teacher, []
+    assert isinstance(walk, rollin.Walk)
+    state.freeze_guide = lambda: frozen.append(walk.k)  # pyright: ignore[reportAttributeAccessIssue]
+    moves = iter([8, 4, 6])
+
+    def update(end):
+        if (k := next(moves, None)) is not None:
+            walk._enter(k, "for the test")
+
+    walk.update = update  # pyright: ignore[reportAttributeAccessIssue]
+    for event in rollin.train_rollin(state):
+        if event.step == 800:  # four episodes
+            break
+    state.close()
+    assert [advance.k for advance in state.progress.advances] == [8, 4, 6]
+    assert frozen == [8, 6]

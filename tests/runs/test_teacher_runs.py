@@ -8,7 +8,11 @@ from rollin.curriculum.teachers import TEACHERS
 from rollin.envs.point_umaze import PointUmaze
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine, spec_of
+from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_record import CurriculumFile, _jumps
 from rollin.runs.files import read_json
+from rollin.runs.options import configured
+from rollin.runs.spec import RunSpec
 from tests.toys import Line
 
 FEW = {"hidden": (8, 8), "batch": 16, "warmup": 200, "window": 3, "goals": 4,
@@ -56,6 +60,10 @@ def test_a_start_is_taken_where_it_is_named():
         (["--teacher", "alp-gm"], "--teacher"),
         (["--teacher", "plr", "--rule", "success"], "--rule belongs to a walk"),
         (["--teacher", "plr", "--method", "scratch"], "leave one out"),
+        (["--teacher", "plr", "--delta", "1/24"], "--delta belongs to a walk"),
+        (["--teacher", "plr", "--need"], "--need belongs to a walk"),
+        (["--teacher", "plr", "--counted", "main"], "--counted belongs to a walk"),
+        (["--teacher", "plr", "--better", "0.25"], "--better belongs to a walk"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys):
@@ -98,3 +106,59 @@ def test_visited_places_need_outcomes_that_stand_for_contexts():
 def test_an_environment_that_cannot_be_begun_elsewhere_is_told_how():
     with pytest.raises(rollin.RollinError, match="takes_start = True"):
         rollin.prepare(Line, teacher="reverse", beta=0.0)
+
+
+def test_conditions_of_other_steps_or_teachers_have_other_fingerprints():
+    """A sweep computes one for each set of options that make the curriculum."""
+    runs = engine("rollin")
+    preset = runs.preset("point-umaze")
+    specs = [RunSpec("point-umaze", configured(preset, given)) for given in
+             ({}, {"stride": "halving"}, {"teacher": "uniform"})]  # fmt: skip
+    keys = [runs.fingerprint_key(spec.config) for spec in specs]
+    found = [runs.fingerprint(spec) for spec in specs]
+    assert len(set(keys)) == 3
+    assert found[0] != found[1]
+
+
+def test_a_baseline_is_one_condition_whatever_its_roll_ins_would_have_been():
+    runs, preset = engine("rollin"), engine("rollin").preset("point-umaze")
+    plain = configured(preset, {"method": "baseline"})
+    other = configured(preset, {"method": "baseline", "need": True, "redraw": 3, "stop": 0.1})
+    assert runs.canonical("point-umaze", plain) == runs.canonical("point-umaze", other)
+
+
+def test_a_finer_step_than_the_usual_grid_is_kept():
+    few = {"hidden": (8, 8), "batch": 16, "warmup": 200}
+    state = rollin.prepare("point-umaze", adaptive=True, delta=1 / 200, **few)
+    state.close()
+    assert state.curriculum.K == 200
+
+
+def test_a_teacher_without_any_success_does_not_speak_of_thresholds(tmp_path, capsys):
+    words = ["train", "point-umaze", "--teacher", "uniform", "--beta", "0", "--steps", "1200",
+             "--env-options", "horizon=10", "--warmup", "100", "--hidden", "8", "--batch", "16",
+             "--window", "3", "--seed", "1", "--path", "[[6, 0], [8, 0]]"]  # fmt: skip
+    assert main([*words, "--threshold", "1", "--out", str(tmp_path / "x")]) == 2
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    told = read_json(tmp_path / "run" / "result.json")["warning"]
+    assert told == (
+        "The teacher uniform has seen no success in 120 episodes: more --steps may help, or "
+        "another --teacher."
+    )
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("given", "thresholds", "jumps"),
+    [
+        ({"rule": "gap", "stride": "fixed"}, [], True),  # contexts that are easy are passed over
+        ({"rule": "gap"}, [], True),
+        ({"teacher": "uniform"}, [1.0], True),
+        ({"rule": "return", "stride": "halving"}, [1.0], True),
+        ({"rule": "return", "stride": "fixed"}, [1.0], False),
+        ({}, [1.0], False),
+    ],
+)
+def test_a_record_knows_which_runs_may_leave_contexts_out(given, thresholds, jumps):
+    walked = CurriculumFile([[0.0]], [0.0], thresholds)
+    assert _jumps(configured(RollinConfig(), given), walked) == jumps

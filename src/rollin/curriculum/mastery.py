@@ -98,7 +98,7 @@ class _Returns:
                 elif _mean(self.random) < _mean(self.base):
                     self.base = self.random
         self.best = max(self.best, total)
-        gap = self.best - self.low
+        gap = max(self.best - self.low, 0.0) if self.base else 0.0
         new = not math.isfinite(self.risen) or total > self.risen + RISE * gap
         self.since = 0 if new else self.since + 1
         self.risen = total if new else self.risen
@@ -116,8 +116,8 @@ class _Returns:
     def above(self, window: Window) -> bool:
         """Whether the window's mean lies above the base by more than chance."""
         assert self.base is not None
-        size = len(window.values)
-        error = math.sqrt((_variance(window.values) + _variance(self.base)) / size)
+        samples = window.values, self.base
+        error = math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
         return window.mean - self.low > ERRORS * error
 
     @property
@@ -131,7 +131,7 @@ class _Returns:
         return {
             "base": self.base,
             "random": self.random,
-            "early": self.early,
+            "early": list(self.early),
             "since": self.since,
             "count": self.count,
             **numbers,

@@ -104,13 +104,15 @@ class Places:
         """The place that takes the most steps, of those that come by in such a share of episodes.
 
         above: it takes more steps than this; without: places that are not meant. The goal is before
-        all others.
+        all others once it was reached, in however few steps.
         """
         shares = self.shares()
         found = [
             i
             for i in range(len(self.contexts))
-            if least <= shares[i] <= most and self.steps_to(i) > above and i not in without
+            if least <= shares[i] <= most
+            and self.steps_to(i) > (0 if i == GOAL else above)
+            and i not in without
         ]
         if GOAL in found:
             return GOAL

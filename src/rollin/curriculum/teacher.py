@@ -169,6 +169,11 @@ class Course(Teacher, Protocol):
         ...
 
     @property
+    def guides(self) -> int:
+        """Version of the guide: another number when a new one is to be frozen."""
+        ...
+
+    @property
     def previous(self) -> int | None:
         """The last mastered context; None before there is one, or where a plan says whose."""
         ...

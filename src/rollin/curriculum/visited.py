@@ -88,7 +88,7 @@ class Visited:
         self._before = math.nan  # the mean return that mastered the last context
         self._failures = self._successes = 0  # own episodes in a row without a success, and with
         self._traces: list[Array] = []  # outcomes of the last own episodes
-        self._guides = 0
+        self.guides = 0
         self._ticket = 1  # the next one
         self._firsts = [1]  # first ticket of each stay at a context
 
@@ -118,7 +118,7 @@ class Visited:
         self._ticket += 1
         if self._mastered is None or self.beta == 0:
             return Plan(ticket, self.here.copy(), trace=True)
-        guide = {"guide": self._guides, "guide_context": self._mastered.copy()}
+        guide = {"guide": self.guides, "guide_context": self._mastered.copy()}
         return Plan(ticket, self.here.copy(), self.beta, **guide, trace=True)
 
     def context_of(self, ticket: int) -> int:
@@ -198,7 +198,7 @@ class Visited:
         if found is None:
             return None  # nothing farther was seen yet: learn on here
         self._mastered, self._mastered_index = self.here, index
-        self._before, self._guides = self.window.mean, self._guides + 1
+        self._before, self.guides = self.window.mean, self.guides + 1
         reason = f"{mastered}; on to {self._told(found)}"
         self._enter(found, reason)
         return reason
@@ -279,7 +279,7 @@ class Visited:
             "failures": self._failures,
             "successes": self._successes,
             "traces": [trace.tolist() for trace in self._traces],
-            "guides": self._guides,
+            "guides": self.guides,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -297,5 +297,5 @@ class Visited:
         self._farthest, self._longest = int(state["farthest"]), int(state["longest"])
         self._before = math.nan if state["before"] is None else float(state["before"])
         self._failures, self._successes = int(state["failures"]), int(state["successes"])
-        self._guides = int(state["guides"])
+        self.guides = int(state["guides"])
         self._traces = [np.array(trace, np.float32) for trace in state["traces"]]

@@ -128,10 +128,11 @@ class Walk:
         context, trace, standing = contexts[k].copy(), "trace" in self.wants, not self.need
         if previous is None or self.beta == 0:
             return Plan(ticket, context, trace=trace)
-        guide = {"guide": self._guides(), "guide_context": contexts[previous].copy()}
+        guide = {"guide": self.guides, "guide_context": contexts[previous].copy()}
         return Plan(ticket, context, self._share(), **guide, standing=standing, trace=trace)
 
-    def _guides(self) -> int:
+    @property
+    def guides(self) -> int:
         """How many guides there were: one for each step forward, none for a way back."""
         ks = [self.progress.first, *(advance.k for advance in self.progress.advances)]
         return sum(later > earlier for earlier, later in pairwise(ks))
@@ -182,7 +183,8 @@ class Walk:
             self._early.append(shown)
         self._recent = [*self._recent, shown][-max(NEED, getattr(self.where, "patience", 0)) :]
         if self._relabelled is not None and end.trace is not None:
-            self._traces = [*self._traces, end.trace][-self.curriculum.episodes :]
+            outcomes = np.asarray(end.trace, np.float32)  # as they will be after a resume
+            self._traces = [*self._traces, outcomes][-self.curriculum.episodes :]
 
     def context_of(self, ticket: int) -> int:
         """Index of the context that a ticket was given for."""
@@ -211,8 +213,8 @@ class Walk:
         if easier == progress.k:
             return None
         reason = (
-            f"no reward in {len(self._recent)} episodes under context {progress.k}: "
-            f"back to context {easier}"
+            f"no reward in {getattr(self.where, 'patience', NEED)} episodes under context "
+            f"{progress.k}: back to context {easier}"
         )
         self._enter(easier, reason)
         return reason
@@ -268,8 +270,8 @@ class Walk:
     def _adapted(self) -> dict[str, Any]:
         """What there is to keep besides."""
         return {
-            "early": self._early,
-            "recent": self._recent,
+            "early": list(self._early),
+            "recent": list(self._recent),
             "traces": [np.asarray(trace).tolist() for trace in self._traces],
             "before": self._before if math.isfinite(self._before) else None,
             "when": None if self.when is None else self.when.get_state(),

@@ -54,6 +54,10 @@ class Better:
         self._pool = np.array([begin[above], np.array(self._rows, np.int64)[above]], np.int64)
 
     def __len__(self) -> int:
+        """Episodes to draw from; rows go as the replay takes in those of the episode under way."""
+        oldest = self.replay.total - self.replay.capacity
+        if self._pool.shape[1] and self._pool[0, 0] < oldest:
+            self._choose()
         return self._pool.shape[1]
 
     def clear(self) -> None:

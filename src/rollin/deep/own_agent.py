@@ -26,6 +26,7 @@ from rollin.errors import RollinError
 from rollin.streams import Streams
 
 Method = Literal["rollin", "baseline", "scratch"]
+KEEPS = ("get_state", "set_state")
 LARGE, WHOLE = 1 << 53, "whole number"  # what JSON readers keep exactly; the mark of what is more
 
 
@@ -61,7 +62,7 @@ class Agent(Protocol):
 
     Optional: `freeze()`, a copy that acts as the agent does now and learns nothing (by default
     `copy.deepcopy`); `get_state()`, arrays and plain values by name, and `set_state(state)`, with
-    which a run in a directory goes on after an interruption.
+    which a run in a directory goes on after an interruption: the frozen copy then has both, too.
 
     >>> import numpy as np
     >>> import rollin
@@ -133,6 +134,16 @@ def frozen(agent: Any) -> Any:
     return agent.freeze() if hasattr(agent, "freeze") else copy.deepcopy(agent)
 
 
+def _check_frozen(guide: Any) -> None:
+    """Refuse a frozen copy that could not be kept in a checkpoint, before hours are spent."""
+    missing = [name for name in KEEPS if not hasattr(guide, name)]
+    if missing:
+        raise RollinError(
+            f"The agent can be saved, and what its freeze() returns cannot: {type(guide).__name__} "
+            f"has no {' and no '.join(missing)}. Give it both, or leave both out of the agent."
+        )
+
+
 @dataclass
 class AgentState:
     """Where a run stands. guide: the agent as it mastered the last context; observed: steps that
@@ -169,7 +180,10 @@ class AgentState:
             scratch=options.method == "scratch",
             when=Gap(window=curriculum.episodes) if curriculum.rule is None else None,
         )
-        return cls(env, curriculum, options, check_agent(agent), teacher, Streams(seed))
+        state = cls(env, curriculum, options, check_agent(agent), teacher, Streams(seed))
+        if state.resumable and options.rolls_in and hasattr(agent, "freeze"):
+            _check_frozen(agent.freeze())
+        return state
 
     @property
     def progress(self) -> Progress:
@@ -184,7 +198,7 @@ class AgentState:
     @property
     def resumable(self) -> bool:
         """Whether the agent gives its state."""
-        return all(hasattr(self.agent, name) for name in ("get_state", "set_state"))
+        return all(hasattr(self.agent, name) for name in KEEPS)
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on at the end of an episode."""

@@ -184,13 +184,14 @@ def finish_episode(
         state.redraw.ended(teacher.shown(end))
     if state.options.better:
         state.better.take(rows, episode.total)
-    switches = len(state.progress.advances)
+    switches, guides = len(state.progress.advances), teacher.guides
     reason = teacher.update(end)
     if len(state.progress.advances) != switches:  # 6: k ← k + 1, D_exp ← ∅
         state.D_exp.clear()
         state.exp.reset()  # 7
         state.redraw.restart()
         state.better.clear()
+    if teacher.guides != guides:  # not on a way back, before which nothing was mastered
         state.freeze_guide()
     return reason or teacher.still_mastered()  # the last one every time
 

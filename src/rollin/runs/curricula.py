@@ -73,7 +73,7 @@ def curriculum_of(
         own = replace(own, rule=None)
     finer = halves(config, own) and own.path is not None
     return own.changed(
-        delta=min(FINEST, own.delta or 1) if finer else config.delta,
+        delta=min(FINEST, config.delta or own.delta or 1) if finer else config.delta,
         start=config.start,
         rule=rule,
         episodes=episodes,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import rollin
 from rollin import Curriculum
 from rollin.teachers import Archive
 from tests.curriculum.teachers.student import ended, taught, teacher_of
@@ -81,3 +82,26 @@ def test_the_success_of_the_last_context_reaches_no_cell_behind_it():
     teacher = teacher_of("archive", beta=0.999)
     teacher.update(ended(teacher.sample(), 1.0, rolled_in=True))
     assert [cell for cell, reached in enumerate(teacher.reached) if reached] == [0, 23]
+
+
+def test_cells_that_explorers_found_enter_the_archive():
+    """In our engine, where roll-ins are rows of the replay: the archive is asked for, and told."""
+    few = {"hidden": (8, 8), "batch": 16, "warmup": 10_000, "env_options": ("horizon=100",)}
+    state = rollin.prepare("point-umaze", teacher="archive", beta=0.9, seed=0, **few)
+    teacher, told = state.teacher, []
+    update = teacher.update
+
+    def heard(end):
+        told.append((end.rolled_in, end.trace is not None))
+        return update(end)
+
+    teacher.update = heard  # pyright: ignore[reportAttributeAccessIssue]
+    for event in rollin.train_rollin(state):
+        if event.step == 2000:
+            break
+    state.close()
+    assert (True, True) in told
+    assert all(trace for _, trace in told)
+    assert isinstance(teacher, Archive)
+    assert sum(teacher.reached) > 1  # by random actions, without any success
+    assert not teacher.progress.advances

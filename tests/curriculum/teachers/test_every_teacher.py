@@ -125,6 +125,18 @@ def test_rewards_that_never_vary_break_nothing(name):
     assert teacher.progress.k == 0
 
 
+@pytest.mark.parametrize("name", ["spdl", "currot"])
+@pytest.mark.parametrize(("level", "moves"), [(5.0, True), (9.0, False)])
+def test_returns_that_never_vary_are_still_above_or_below_a_level(name, level, moves):
+    teacher = teacher_of(name, level=level)
+    first = np.mean(teacher.particles if name == "currot" else teacher.mean)
+    for _ in range(400):
+        teacher.update(ended(teacher.sample(), 7.0))
+    last = np.mean(teacher.particles if name == "currot" else teacher.mean)
+    assert (last > 0.5) == moves
+    assert moves or last == first
+
+
 @pytest.mark.parametrize("name", TEACHERS)
 @pytest.mark.parametrize("contexts", [2, 3, 30])
 def test_lists_of_few_contexts_will_do(name, contexts):

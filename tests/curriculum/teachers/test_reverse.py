@@ -89,3 +89,9 @@ def test_starts_go_back_along_the_path_and_progress_counts_backwards():
     assert max(teacher.good) > 60
     assert student.skill > 0.8
     assert teacher.progress.k > 60
+
+
+def test_it_stands_at_the_last_context_which_alone_is_practised():
+    teacher = teacher_of("reverse")
+    teacher.progress.move(0, 15, "for the test")
+    assert teacher.here.tolist() == [1.0]

@@ -48,8 +48,9 @@ def test_the_nearest_mastered_context_below_is_of_another_cell():
 
 def test_the_range_of_returns_places_them_from_0_to_1():
     seen = Range()
-    assert seen.place([1.0, 2.0]).tolist() == [0.0, 0.0]
-    for total in (3.0, -1.0, 1.0):
+    seen.add(3.0)
+    assert seen.place([3.0, 1.0]).tolist() == [0.0, -2.0]  # there is no range yet
+    for total in (-1.0, 1.0):
         seen.add(total)
     assert seen.place([-1.0, 1.0, 3.0]).tolist() == [0.0, 0.5, 1.0]
 

@@ -35,7 +35,7 @@ class Archive(SamplingTeacher):
     """
 
     about = "rarely visited cells of the path, to go back to and explore from: after Go-Explore"
-    wants = frozenset({"trace"})
+    wants = frozenset({"trace", "rollin-trace"})
 
     def __init__(self, curriculum: Curriculum, beta: float, stream: Generator) -> None:
         super().__init__(curriculum, beta, stream)

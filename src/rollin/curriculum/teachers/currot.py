@@ -86,7 +86,7 @@ class CURROT(SamplingTeacher):
             return
         self.level.add(math.fsum(self._batch) / len(self._batch))
         self._batch = []
-        if self.level.value is not None and self.range.width > 0:
+        if self.level.value is not None:
             self._move(float(self.range.place(self.level.value)))
 
     def _move(self, level: float) -> None:

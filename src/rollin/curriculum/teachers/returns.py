@@ -30,9 +30,8 @@ class Range:
         return max(self.high - self.low, 0.0)
 
     def place(self, returns: ArrayLike) -> NDArray[np.float64]:
-        """Where returns lie, from 0 to 1; 0 if all are the same."""
-        values = np.asarray(returns, np.float64)
-        return (values - self.low) / self.width if self.width > 0 else np.zeros_like(values)
+        """Where returns lie, from 0 to 1; if all seen are the same, how far from these."""
+        return (np.asarray(returns, np.float64) - self.low) / (self.width or 1.0)
 
     def get_state(self) -> list[float] | None:
         """Everything needed to go on, as JSON-able values."""

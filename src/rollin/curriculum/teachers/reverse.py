@@ -72,6 +72,11 @@ class Reverse(SamplingTeacher):
         self._round = 0
         self._begin_round([0])
 
+    @property
+    def here(self) -> Any:
+        """The last context, the only one that is practised."""
+        return self.curriculum.contexts[-1]
+
     def _begin_round(self, roots: list[int]) -> None:
         """New starts by random walks from some, and old ones."""
         walked = [self._walked(roots) for _ in range(self.new)]

@@ -39,8 +39,8 @@ class SamplingTeacher:
 
     A guide is the learner's policy when `progress` last advanced, shown the context that it is to
     go to. Success and return of an episode include those of its roll-in. Mastery is judged by
-    without roll-in, which show what the learner can do alone; `progress` only advances. Episodes
-    that are abandoned, only looked at, or told of twice count for nothing but their steps.
+    episodes without roll-in, which show what the learner can do alone; `progress` only advances.
+    Episodes that are abandoned, only looked at, or told of twice count for nothing but their steps.
     """
 
     about: ClassVar[str]
@@ -69,7 +69,7 @@ class SamplingTeacher:
         self._open: dict[int, Given] = {}  # tickets whose episodes have not ended
         self._k = 0  # context and guide of the last plan
         self._previous: int | None = None
-        self._guides = 1  # version of the guide: one more whenever more is mastered
+        self.guides = 1  # version of the guide: one more whenever more is mastered
 
     @property
     def k(self) -> int:
@@ -155,7 +155,7 @@ class SamplingTeacher:
             "abandoned": self.abandoned,
             "ticket": self._ticket,
             "plan": [self._k, self._previous],
-            "guides": self._guides,
+            "guides": self.guides,
             "open": [[ticket, *given] for ticket, given in self._open.items()],
             "stream": [f"{word:x}" for word in pack_generator(self.stream)],  # too large to count
             "own": self._own_state(),
@@ -184,7 +184,7 @@ class SamplingTeacher:
         self._open = {int(t): Given(int(index), int(note)) for t, index, note in state["open"]}
         k, previous = state["plan"]
         self._k, self._previous = int(k), None if previous is None else int(previous)
-        self._guides = at_least(1, "guides", state["guides"])
+        self.guides = at_least(1, "guides", state["guides"])
         words = [int(word, 16) for word in state["stream"]]
         unpack_generator(self.stream, np.array(words, np.uint64))
         self._take_own(state["own"])
@@ -230,7 +230,7 @@ class SamplingTeacher:
         context = self.curriculum.contexts[index].copy()
         if guide is not None:
             shown = self.curriculum.contexts[guide].copy()
-            more = {"beta": beta, "guide": self._guides, "guide_context": shown, **more}
+            more = {"beta": beta, "guide": self.guides, "guide_context": shown, **more}
         return Plan(ticket, context, standing=False, **more)
 
     def _nearest(self, position: float) -> int:
@@ -264,7 +264,7 @@ class SamplingTeacher:
             f"slow mean {self.cells.slow[frontier]:.3f} of successes around position "
             f"{self.positions[reached]:.3g} ≥ {MASTERED:g}"
         )
-        self._guides += 1
+        self.guides += 1
         if progress.k < reached:
             progress.move(self.steps, reached, reason)
         if progress.finished:

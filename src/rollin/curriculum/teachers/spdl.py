@@ -93,7 +93,7 @@ class SPDL(SamplingTeacher):
         indices, returns = (np.array(column) for column in zip(*self._batch, strict=True))
         self.level.add(math.fsum(returns) / self.every)
         self._batch, self._updates = [], self._updates + 1
-        if self.level.value is not None and self.range.width > 0:
+        if self.level.value is not None:
             found = self_paced(
                 self.positions, (self.mean, self.width), (1.0, self.target_width), indices,
                 self.range.place(returns), float(self.range.place(self.level.value)), self.epsilon,

@@ -12,14 +12,15 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.base import Demands, Engine
 from rollin.runs.engines.deep import ROWS, deep_demands, without_logging
-from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_options import WALK, RollinConfig
 from rollin.runs.exported import Trained
 from rollin.runs.options import config_from, configured
 from rollin.runs.records import Record
 from rollin.runs.spec import RunSpec
 
 MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
-           "kappa", "window", "delta", "start", "path", "contexts", "literal")  # fmt: skip
+           "kappa", "window", "delta", "stride", "teacher", "start", "path", "contexts",
+           "literal")  # fmt: skip
 """Options that make the environment and the curriculum."""
 
 
@@ -100,8 +101,11 @@ class RollinEngine(Engine[RollinConfig]):
         if options.method in ("rollin", "baseline") and not options.rolls_in:
             options = replace(options, method="baseline")
         if options.method in ("baseline", "scratch"):
-            options = replace(options, beta=0.0, explorer="fresh", prefix="replay", guide="current")
-        own = TASKS[task].delta if task in TASKS else None
+            options = replace(
+                options, beta=0.0, explorer="fresh", prefix="replay", guide="current",
+                need=False, redraw=0, stop=None,
+            )  # fmt: skip
+        own = TASKS[task].delta if task in TASKS and plain.teacher == WALK else None
         delta = own if plain.delta is None else plain.delta
         if delta is not None:
             delta = round(delta, 12)

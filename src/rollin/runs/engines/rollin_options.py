@@ -162,7 +162,13 @@ class RollinConfig(RunConfig):
                 f"--teacher {self.teacher} chooses contexts by itself, and --method "
                 f"{self.algorithm.method} is a way to walk a curriculum: leave one out."
             )
-        walks = {"rule": self.rule, "threshold": self.threshold, "stride": self.stride}
+        options, main = self.algorithm, self.algorithm.counted == "main"
+        walks = {
+            "rule": self.rule, "threshold": self.threshold, "stride": self.stride,
+            "delta": self.delta, "need": options.need or None, "counted": main or None,
+        }  # fmt: skip
+        if self.teacher != VISITED:  # contexts change from episode to episode
+            walks["better"] = options.better or None
         if given := [flag(name) for name, value in walks.items() if value is not None]:
             raise RollinError(
                 f"{given[0]} belongs to a walk, and --teacher {self.teacher} has its own way: "

@@ -214,10 +214,11 @@ def _saved(run: RunDirectory, saved: Checkpoint, config: RunConfig) -> tuple[int
 
 
 def _jumps(config: RunConfig, curriculum: CurriculumFile) -> bool:
-    """Whether a run chose its steps by itself."""
-    if not isinstance(config, RollinConfig) or (config.stride is None and config.teacher == WALK):
-        return not curriculum.thresholds
-    return config.stride != "fixed"
+    """Whether a switch may leave contexts out: steps are chosen, or a rule skips easy ones."""
+    if not curriculum.thresholds:
+        return True
+    own = isinstance(config, RollinConfig)
+    return own and (config.teacher != WALK or config.stride == "halving")
 
 
 def checked(progress: Progress, *, jumps: bool) -> Progress:

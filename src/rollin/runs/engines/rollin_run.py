@@ -26,7 +26,7 @@ from rollin.runs.curricula import check_for_run, curriculum_of, env_of, teacher_
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.deep import replay_rows
-from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_options import VISITED, WALK, RollinConfig
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, checked, read_result
 from rollin.runs.files import write_atomically
 from rollin.runs.fingerprint import of_environment, walked
@@ -329,6 +329,11 @@ class RollinRun(Driver[RollinConfig]):
         threshold = self.state.teacher.threshold
         if window.seen < PATIENCE * window.size or window.largest > threshold:
             return self._without
+        if self.config.teacher not in (WALK, VISITED):
+            return (
+                f"The teacher {self.config.teacher} has seen no success in {window.seen:,} "
+                "episodes: more --steps may help, or another --teacher."
+            )
         if self.curriculum.rule is None:
             return (
                 f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} "
