@@ -15,7 +15,9 @@ from rollin.paper.four_rooms import condition
 from rollin.paper.tables import find_table, tables
 from rollin.report.page import make_report
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import condition_key, rollin_run
+from rollin.runs.engines import condition_key
+from rollin.runs.engines.rollin_metrics import COLUMNS as ROLLIN_COLUMNS
+from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
 from rollin.runs.engines.sac_run import COLUMNS as SAC_COLUMNS
 from rollin.runs.engines.tabular_run import COLUMNS as TABULAR_COLUMNS
 from rollin.runs.files import read_json, write_json
@@ -87,13 +89,13 @@ def deep_run(
         {"step": end, "return": gain * end, "length": EPISODE, "x_velocity": gain * end / 1000}
         for end in ends
     ]
-    write_rows(path / "episodes.csv", (*rollin_run.EPISODE_COLUMNS, "x_velocity"), episodes)
+    write_rows(path / "episodes.csv", (*EPISODE_COLUMNS, "x_velocity"), episodes)
     every = max(1, config.steps // 10)
     rows = [
         {"step": step, "kappa": progress.kappa_at(step)}
         for step in range(every, config.steps + 1, every)
     ]
-    write_rows(path / "metrics.csv", rollin_run.COLUMNS, rows)
+    write_rows(path / "metrics.csv", ROLLIN_COLUMNS, rows)
     columns = {name: [row[name] for row in episodes] for name in episodes[0]}
     told = (config.steps, progress, columns, ("x_velocity",), config.last)
     run.write_result(

@@ -25,7 +25,8 @@ from rollin.envs.velocity import Velocity
 from rollin.runs import driver, windows
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.engines import spec_from
-from rollin.runs.engines.rollin_run import COLUMNS, EPISODE_COLUMNS
+from rollin.runs.engines.rollin_metrics import COLUMNS
+from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
 from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.rows import read_metrics

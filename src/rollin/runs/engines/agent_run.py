@@ -17,8 +17,9 @@ from rollin.runs.checkpoint import join_state, read_checkpoint
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.agent_options import AgentConfig
+from rollin.runs.engines.rollin_metrics import COLUMNS, LOSSES, Counters
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
-from rollin.runs.engines.rollin_run import COLUMNS, LOSSES, Counters, RollinRun
+from rollin.runs.engines.rollin_run import RollinRun
 from rollin.runs.fingerprint import of_spaces, walked
 from rollin.runs.formats import as_dataclass
 from rollin.runs.rows import MetricsWriter

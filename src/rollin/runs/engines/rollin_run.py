@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from operator import add
 from typing import Any
@@ -26,6 +26,7 @@ from rollin.runs.curricula import check_for_run, curriculum_of, env_of, teacher_
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.deep import replay_rows
+from rollin.runs.engines.rollin_metrics import COLUMNS, Counters
 from rollin.runs.engines.rollin_options import VISITED, WALK, RollinConfig
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, checked, read_result
 from rollin.runs.files import write_atomically
@@ -38,47 +39,8 @@ from rollin.runs.versions import versions
 from rollin.runs.windows import milestones, quantities_at
 from rollin.sac.learner import UpdateInfo
 
-LOSSES = ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature")
-COLUMNS = (
-    "step",
-    "k",
-    "kappa",
-    "threshold",
-    "window_mean",
-    "train_return",
-    "train_length",
-    "train_success",
-    "rollin_fraction",
-    "rollin_length",
-    "eval_return",
-    "eval_success",
-    "eval_return_final",
-    "eval_success_final",
-    "episodes",
-    "rollin_episodes",
-    "updates_main",
-    "updates_exp",
-    *LOSSES,
-    *(f"exp_{name}" for name in LOSSES),
-)
 REPLAY = "replay.f32"
 PATIENCE = 10  # windows of episodes on one context before its threshold is doubted
-
-
-@dataclass
-class Counters:
-    """Sums over the run so far, and over the episodes since the last row of metrics."""
-
-    rollin_episodes: int = 0
-    rollin_steps: int = 0
-    updates_exp: int = 0
-    since: int = 0
-    returns: float = 0.0
-    lengths: int = 0
-    successes: int = 0
-    rollins: int = 0
-    rollin_lengths: int = 0
-    measured: tuple[float, ...] = ()
 
 
 class RollinRun(Driver[RollinConfig]):
