@@ -30,6 +30,7 @@ from rollin.runs.files import write_atomically
 from studies import (
     ablations_page,
     complexity_page,
+    curricula_checks_page,
     curricula_page,
     foreign_page,
     four_rooms_gamma_page,
@@ -59,6 +60,7 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
     "docs/results/cost.md": cost.texts,
     "docs/results/curricula.md": lambda: {
         **curricula_page.texts(),
+        **curricula_checks_page.texts(),
         **teachers_page.texts(),
         **visited_page.texts(),
         **tabular_gap_page.texts(),

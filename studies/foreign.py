@@ -24,10 +24,11 @@ import numpy as np
 import rollin
 from rollin.envs.maze import RADIUS
 from rollin.envs.point_umaze import PointUmaze
-from rollin.runs.files import make_directory, read_json, write_atomically, write_json
-from rollin.runs.records import Costs, Curve, Record, Switch, read_records, write_records
+from rollin.runs.files import make_directory, read_json, write_json
+from rollin.runs.records import Costs, Curve, Record, Switch
 from rollin.runs.systems import processor
 from rollin.runs.versions import versions
+from studies.kept import keep
 
 FAMILY, TASK, ENGINE = "foreign-agents", "point-umaze", "stable-baselines3"
 BETA, GAMMA, EVALUATION_SEED, EPISODES = 0.2, 0.97, 10_000, 5
@@ -197,22 +198,8 @@ def main() -> None:
                 print(line, flush=True)
         return
     done = [job for job in planned if (given.out / job.file).exists()]
-    collect([record_of(job, read_json(given.out / job.file)) for job in done], given.results)
+    keep([record_of(job, read_json(given.out / job.file)) for job in done], given.results)
     print(f"{len(done)} of {len(planned)} runs in {given.results}")
-
-
-def collect(records: list[Record], results: Path) -> None:
-    """Write records beside those that are there; one of the same condition and seed is replaced."""
-
-    def who(record: Record) -> tuple[Any, ...]:
-        return record.seed, tuple(record.labels.items())
-
-    make_directory(results)
-    there = read_records(results) if (results / "runs.csv").exists() else []
-    new = {who(record) for record in records}
-    kept = [record for record in there if who(record) not in new]
-    for name, data in write_records([*kept, *records]).items():
-        write_atomically(results / name, data)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@
     python -m studies.tabular_gap runs/gap-rooms runs/gap-families      # results/tabular-gap
 
 The share λ was looked at on seed 0 of four rooms (0.4, 0.6 and 0.8) and kept at 0.6. Seeds from 20
-on are for reporting. Exact gradients have no noise: one run tells all. The families have been run,
-four rooms not yet.
+on are for reporting. Exact gradients have no noise: one run tells all.
 """
 
 import sys
@@ -14,9 +13,9 @@ from pathlib import Path
 
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
-from rollin.runs.files import make_directory, write_atomically
-from rollin.runs.records import Reading, write_records
+from rollin.runs.records import Reading
 from rollin.sweeps.study import Condition, Study
+from studies.kept import keep
 
 FIRST_SEED, SEEDS, STEPS = 20, 5, 30_000
 RULES = ("success", "gap")
@@ -74,12 +73,9 @@ RECORDS = Path(__file__).parents[1] / "results" / "tabular-gap"
 
 
 def collect(sweeps: list[Path]) -> None:
-    """Write the records of all finished runs."""
+    """Write the records of all finished runs beside those that are committed."""
     results = sorted(path for out in sweeps for path in out.glob("*/seed=*/result.json"))
-    make_directory(RECORDS)
-    records = [read_record(RunDirectory(path.parent)) for path in results]
-    for name, text in write_records(records).items():
-        write_atomically(RECORDS / name, text)
+    keep([read_record(RunDirectory(path.parent)) for path in results], RECORDS)
 
 
 if __name__ == "__main__":

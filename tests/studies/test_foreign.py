@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from studies.kept import keep
 
 from rollin.runs.records import Reading, read_records, write_records
 from studies import foreign
@@ -26,10 +27,10 @@ TOLD: dict[str, Any] = {
 
 def test_collected_records_stay_beside_others_and_replace_their_like(tmp_path):
     one, two = (foreign.Job("ppo", "bare", "1/12", seed, 1000) for seed in (0, 1))
-    foreign.collect([foreign.record_of(one, TOLD), foreign.record_of(two, TOLD)], tmp_path)
+    keep([foreign.record_of(one, TOLD), foreign.record_of(two, TOLD)], tmp_path)
     again = foreign.record_of(two, {**TOLD, "goals": 0.5})
     other = foreign.record_of(foreign.Job("sac", "fresh", "1/12", 1, 1000), TOLD)
-    foreign.collect([again, other], tmp_path)
+    keep([again, other], tmp_path)
     found = {(r.labels["agent"], r.seed): r.value(Reading("goals")) for r in read_records(tmp_path)}
     assert found == {("ppo", 0): 0.25, ("ppo", 1): 0.5, ("sac", 1): 0.25}
 
