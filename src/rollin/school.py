@@ -82,14 +82,9 @@ class School:
     ) -> None:
         self.teacher: Teacher = check_teacher(teacher)
         self.link, self.act, self._stop = link, act, 1 - check_gamma(gamma)
-        self.switched: str | None = None
         self.steps = self.hidden = self.cut = self.abandoned = self.episodes = 0
-        self.version = 0  # of the guide that is loaded
-        self._issued: list[dict[int, bool]] = [{} for _ in range(link.count)]  # ticket: standing
-        self._booked: list[tuple[int, int]] = [(0, 0)] * link.count  # last ticket and serial
-        self._newest: list[Plan | None] = [None] * link.count
-        self._waiting: list[list[Plan]] = []  # plans whose guide is missing
-        link.enrol([(i, seed, id(teacher), int(keep_prefix)) for i in range(link.count)])
+        self._enrolled = [(i, seed, id(teacher), int(keep_prefix)) for i in range(link.count)]
+        self._enrol()
         claim(teacher, self)
         for issued, ticket in zip(self._issued, link.playing(), strict=True):
             if ticket:  # an episode that this teacher began, asked by the wrapper itself
@@ -166,18 +161,33 @@ class School:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave; `load` the guide of that version, then `begin`."""
+        """Take back what `get_state` gave; `load` the guide of that version, then `begin`.
+
+        Plans that were given before go, and episodes that are being played do not count: reset.
+        """
         if len(state["envs"]) != self.link.count:
             raise RollinError(
                 f"The school was saved with {len(state['envs'])} envs and goes on with "
                 f"{self.link.count}: make as many as there were."
             )
         self.teacher.set_state(state["teacher"])
+        self._enrol()  # what was given before belongs to another time of the teacher's
         self.link.set_states(state["envs"])
         counts = [int(count) for count in state["counts"]]
         self.steps, self.hidden, self.cut, self.abandoned, self.episodes = counts
 
     # ------------------------------------------------------------------ inside
+
+    def _enrol(self) -> None:
+        """Take over the envs: no plan is given, no guide loaded and no end booked yet."""
+        count = self.link.count
+        self.switched: str | None = None
+        self.version = 0  # of the guide that is loaded
+        self._issued: list[dict[int, bool]] = [{} for _ in range(count)]  # ticket: standing
+        self._booked: list[tuple[int, int]] = [(0, 0)] * count  # last ticket and serial
+        self._newest: list[Plan | None] = [None] * count
+        self._waiting: list[list[Plan]] = []  # plans whose guide is missing
+        self.link.enrol(self._enrolled)
 
     def _count(self, end: EpisodeEnd) -> str | None:
         env, use = end.env, (end.ticket, end.serial)

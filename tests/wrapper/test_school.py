@@ -1,5 +1,6 @@
 """Schools over Gymnasium's vector envs: every end once, on its own context, in every mode."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollin import Curriculum, EpisodeEnd, Plan, RollIn, RollinError, School, Walk, attach
+from rollin.school import Frozen
 from rollin.teachers import Uniform
 from tests.wrapper.chain import Lengths, act
 
@@ -172,6 +174,47 @@ def test_a_guide_must_be_frozen_at_a_switch_and_is_needed_at_once_when_going_on(
     envs.reset()
     with pytest.raises(RollinError, match="saved with 1 envs and goes on with 2"):
         attach(SyncVectorEnv([lambda: make(1)] * 2), Watched(3, 1, 0.5), act).set_state(state)
+
+
+def looped(envs: Any, school: School, steps: int) -> list[EpisodeEnd]:
+    """Some steps of the loop in the documentation; returns the ends."""
+    ends: list[EpisodeEnd] = []
+    for _ in range(steps):
+        ends += school.after_step(envs.step(np.zeros((envs.num_envs, 1), np.float32))[-1])
+        if school.switched:
+            school.freeze(1)
+    return ends
+
+
+@pytest.mark.parametrize("kind", [Watched, Once])
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_a_school_goes_on_from_a_state_in_other_envs_and_in_its_own(kind, mode):
+    def begun() -> tuple[Any, School]:
+        envs = SyncVectorEnv([lambda: make(6)] * 2, autoreset_mode=mode)
+        school = attach(envs, kind(4, 10, 0.5), act, gamma=0.7)
+        envs.reset(seed=0)
+        return envs, school
+
+    envs, school = begun()
+    looped(envs, school, 30)
+    state = json.loads(json.dumps(school.get_state()))
+    first, steps = state["teacher"]["ticket"], state["counts"][0]
+    assert state["guide"] == (1 if kind is Watched else 0)
+    looped(envs, school, 40)
+    found = []
+    for places, again in (begun(), (envs, school)):
+        again.set_state(state)
+        if state["guide"]:
+            again.load(Frozen(act, 1), state["guide"])
+        again.begin()
+        assert again.switched is None
+        places.reset(seed=5)
+        ends = looped(places, again, 60)
+        assert min(end.ticket for end in ends) == first
+        assert again.steps == steps + sum(end.steps for end in ends)
+        found.append([(end.env, end.ticket, end.serial, end.total, end.hidden) for end in ends])
+    assert found[0] == found[1]
 
 
 def test_infos_that_are_passed_twice_are_refused():
