@@ -16,6 +16,7 @@ from rollin.checks import check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
 from rollin.errors import RollinError, told
 
+LATER = "its plans need a guide"  # why, where a teacher needs one later than it advanced
 Act = Callable[[Any, Any], Any]
 """From an actor and an observation to an action; at module level, if envs are in processes."""
 
@@ -131,7 +132,7 @@ class School:
         if reason is not None:
             self._renew(plans)
         if any(plans):
-            self._hand_out(plans, reason or "")
+            self._hand_out(plans, reason or LATER)
         return booked
 
     def freeze(self, actor: Any) -> None:
@@ -148,7 +149,7 @@ class School:
         self.switched = None
         if waiting := self._waiting:
             self._waiting = []
-            self._hand_out(waiting, "")
+            self._hand_out(waiting, LATER)
 
     def get_state(self) -> dict[str, Any]:
         """Teacher, streams and counts, as JSON-able values; open episodes are lost."""

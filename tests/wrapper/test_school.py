@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rollin import Curriculum, EpisodeEnd, Plan, RollIn, RollinError, School, Walk, attach
 from rollin.school import Frozen
-from rollin.teachers import Uniform
+from rollin.teachers import Frontier, Uniform
 from tests.wrapper.chain import Lengths, act
 
 MODES = tuple(AutoresetMode)
@@ -302,3 +302,23 @@ def test_plans_in_stock_still_find_the_guide_that_they_were_made_for(mode):
     assert school.episodes == ended
     assert school.version > 3
     assert school.hidden > 0
+
+
+@pytest.mark.parametrize("kind", [Uniform, Frontier])
+def test_a_guide_that_is_needed_after_the_teacher_advanced_is_asked_for_in_words(kind):
+    curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
+    teacher = kind(curriculum, 0.5, np.random.default_rng(0))
+    teacher.cells.slow[0] = 0.9
+    assert teacher._judge()  # it has advanced
+    draws = iter([0, 0, *[50] * 99])  # the first cell's plans need none
+    teacher._draw = lambda: next(draws)
+    envs = SyncVectorEnv([lambda: make(1)])
+    school = attach(envs, teacher, act)
+    assert school.switched is None
+    envs.reset(seed=0)
+    school.after_step(envs.step(np.zeros((1, 1), np.float32))[-1])
+    assert school.switched == "its plans need a guide"
+    school.freeze(1)
+    looped(envs, school, 20)
+    assert school.version == 2
+    assert school.hidden + school.cut > 0
