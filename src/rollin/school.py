@@ -34,8 +34,8 @@ class Link(Protocol):
         """Assign plans, some or none for each wrapper."""
         ...
 
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
+    def load_guide(self, version: int, guide: Any, planned: Sequence[int]) -> None:
+        """Load a guide in every wrapper; planned: versions that plans to come ask for."""
         ...
 
     def get_states(self) -> list[dict[str, Any]]:
@@ -142,10 +142,16 @@ class School:
         self.load(Frozen(self.act, actor))
 
     def load(self, guide: Callable[[Any, Any], Any], version: int | None = None) -> None:
-        """Load a guide and hand out the plans that waited for it."""
-        asked = [plan.guide for plans in self._waiting for plan in plans]
-        self.version = version if version is not None else max([*asked, self.version, 1])
-        self.link.load_guide(self.version, guide)
+        """Load a guide and hand out the plans that waited for it.
+
+        version: of the guide; by default every one that those plans ask for and that is missing,
+        several if the teacher advanced more than once in a step.
+        """
+        asked = sorted({plan.guide for stock in self._waiting for plan in stock})
+        missing = [asked_for for asked_for in asked if asked_for > self.version]
+        for one in [version] if version is not None else missing or [max(self.version, 1)]:
+            self.link.load_guide(one, guide, asked)
+            self.version = one
         self.switched = None
         if waiting := self._waiting:
             self._waiting = []
@@ -311,9 +317,9 @@ class VectorLink:
         """Assign plans, some or none for each wrapper."""
         self.envs.set_attr("plans", list(plans))
 
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
-        self.envs.call("load_guide", version, guide)
+    def load_guide(self, version: int, guide: Any, planned: Sequence[int]) -> None:
+        """Load a guide in every wrapper; planned: versions that plans to come ask for."""
+        self.envs.call("load_guide", version, guide, planned)
 
     def get_states(self) -> list[dict[str, Any]]:
         """The state of every wrapper."""

@@ -304,6 +304,33 @@ def test_plans_in_stock_still_find_the_guide_that_they_were_made_for(mode):
     assert school.hidden > 0
 
 
+class Asks(Watched):
+    """Asks for three guides at the first three ends: the one that is loaded, and two others."""
+
+    def sample(self, env: int = 0) -> Plan:
+        plan = super().sample(env)
+        guide = min(max(plan.ticket - 5, 2), 4)  # the first six tickets stand in stock
+        return Plan(plan.ticket, plan.context, 0.5, guide=guide, standing=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_all_guides_that_are_asked_for_in_one_step_are_loaded_and_older_ones_stay():
+    envs = SyncVectorEnv([lambda: make(1)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    school = attach(envs, Asks(2, 10**6, 0.0), act)
+    school.freeze(1)
+    assert school.version == 2
+    envs.reset(seed=0)
+    ends = looped(envs, school, 3)
+    assert [end.ticket for end in ends] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert school.version == 4
+    for seed in range(4):
+        curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
+        teacher = Winning(curriculum, 0.5, np.random.default_rng(seed))
+        teacher.cells.slow = [0.49] * len(teacher.cells)
+        school, ended = played(teacher, 8, AutoresetMode.SAME_STEP, longest=1, steps=30)
+        assert (school.episodes, ended) == (240, 240)
+
+
 @pytest.mark.parametrize("kind", [Uniform, Frontier])
 def test_a_guide_that_is_needed_after_the_teacher_advanced_is_asked_for_in_words(kind):
     curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
