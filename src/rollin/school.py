@@ -94,7 +94,7 @@ class School:
     def begin(self) -> None:
         """Hand out the first plans; those that need a guide wait for `freeze`."""
         plans = [self._sample(i) for i in range(self.link.count)]
-        stock = [[p] if p.standing else [p, self._sample(i)] for i, p in enumerate(plans)]
+        stock = [self._with_next(i, plan) for i, plan in enumerate(plans)]
         self._hand_out(stock, "it begins there")
 
     def after_step(self, infos: Mapping[str, Any]) -> list[EpisodeEnd]:
@@ -221,12 +221,17 @@ class School:
     def _sample(self, env: int) -> Plan:
         return replace(self.teacher.sample(env), stop=self._stop)
 
+    def _with_next(self, env: int, plan: Plan) -> list[Plan]:
+        """A plan, and another if it is for one episode: envs may reset before its end is told."""
+        return [plan] if plan.standing else [plan, self._sample(env)]
+
     def _renew(self, plans: list[list[Plan]]) -> None:
         """After the teacher has changed its mind: another plan where one would go on standing."""
         for env, newest in enumerate(self._newest):
             if newest is None or newest.standing:
                 plan = self._sample(env)
-                plans[env] += [] if newest is not None and _alike(plan, newest) else [plan]
+                alike = newest is not None and _alike(plan, newest)
+                plans[env] += [] if alike else self._with_next(env, plan)
 
     def _hand_out(self, plans: list[list[Plan]], reason: str) -> None:
         if any(plan.guide > self.version and plan.beta > 0 for stock in plans for plan in stock):

@@ -125,6 +125,15 @@ def test_every_learner_walks_a_curriculum_with_roll_ins(name):
     assert bits(freeze(model)) != before
 
 
+def test_a_walk_whose_beta_follows_need_passes_its_switches():
+    walk = Walk(easy(), beta=0.6, need=True)  # standing plans first, then one for each episode
+    callback = RollInCallback(walk)
+    model_of("PPO", DummyVecEnv([lambda: env_of("PPO")] * 2)).learn(300, callback=callback)
+    assert callback.school is not None
+    assert walk.k == 2
+    assert callback.school.episodes > 20
+
+
 @pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "DQN"])
 def test_without_roll_in_a_learner_ends_with_the_bits_of_the_bare_env(name):
     def learned(env: Any, callback: Any = None) -> Any:

@@ -283,6 +283,16 @@ def test_streams_of_envs_differ_by_their_index():
     assert gymnasium.__version__
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_plans_for_one_episode_each_may_follow_a_standing_one(mode):
+    listed = Curriculum.listed([[float(i)] for i in range(4)], -1.0, episodes=5)
+    teacher: Any = Walk(listed, 0.5, need=True)  # from the second context on
+    school, ended = played(teacher, 3, mode, longest=3, steps=60)
+    assert (teacher.k, school.episodes) == (3, ended)
+    assert school.hidden > 0
+
+
 class Winning(Uniform):
     """Draws contexts for a learner that always succeeds, so that more is mastered again and again.
 
