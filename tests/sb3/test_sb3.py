@@ -289,13 +289,33 @@ def test_the_level_suits_the_learner(capsys):
     assert level(Own("MultiInputPolicy", env_of("SAC"), **few), level=2) == 2
 
 
-def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
-    class Breaks(BaseCallback):
-        def _on_step(self) -> bool:
-            if self.n_calls == 60:
-                raise KeyboardInterrupt
-            return True
+class Breaks(BaseCallback):
+    """As if somebody had pressed Ctrl-C after some steps."""
 
+    def _on_step(self) -> bool:
+        if self.n_calls == 60:
+            raise KeyboardInterrupt
+        return True
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_learner_that_was_broken_off_goes_on_with_the_same_callback(resets):
+    walk = Walk(easy(4), beta=0.6)
+    model = model_of("SAC", env_of("SAC", walk))
+    callback = RollInCallback(walk)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(200, callback=[callback, Breaks()])
+    before = model._n_updates
+    explorer = callback.explorer
+    assert explorer is not None
+    model.learn(100, callback=callback, reset_num_timesteps=resets)
+    assert type(model) is SAC
+    assert callback.explorer is explorer
+    assert before + 20 < model._n_updates < before + 100
+    assert explorer.agent._n_updates > 0
+
+
+def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
     walk = Walk(easy(4), beta=0.6)
     model = model_of("SAC", env_of("SAC", walk))
     callback = RollInCallback(walk)

@@ -202,6 +202,7 @@ def _row(part: Any, i: int) -> Any:
 
 def mix_in(model: Any, explorer: Explorer) -> None:
     """Let the explorer take part: by a subclass of the model's own class, while it learns."""
+    take_out(model)  # a learn that was broken off has left one in
     kind: Any = type(model)
 
     class Exploring(kind):
