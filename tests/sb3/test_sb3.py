@@ -27,6 +27,7 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
 from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
 from rollin.sb3.explorer import Explorer  # noqa: E402
 from rollin.sb3.guide import freeze  # noqa: E402
+from rollin.teachers import Uniform  # noqa: E402
 from rollin.wrapper.statistics import Statistics  # noqa: E402
 
 ANY: Any = lambda value: value  # noqa: E731
@@ -328,6 +329,41 @@ def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
     assert type(other.explorer.agent) is SAC
     callback.model.learn(40, callback=other, reset_num_timesteps=False)
     assert type(model) is SAC
+
+
+class Begins(BaseCallback):
+    """Keeps who is to act when learning begins, and whose episodes rolled in."""
+
+    def __init__(self, callback: RollInCallback) -> None:
+        super().__init__()
+        self.callback, self.seen = callback, []
+
+    def _on_training_start(self) -> None:
+        explorer, envs = self.callback.explorer, ANY(self.training_env)
+        assert explorer is not None
+        hidden = [info["rollin_start"]["hidden"] for info in envs.reset_infos]
+        self.seen.append((explorer.acting.tolist(), [steps > 0 for steps in hidden]))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
+    fine = Curriculum.along([[0.0], [1.0]], delta=1 / 24, rule=0.0)
+    teacher = Uniform(fine, 0.6, np.random.default_rng(0))  # a plan for each episode
+    teacher.cells.slow = [0.9] * len(teacher.cells)
+    model = model_of("SAC", DummyVecEnv([lambda: env_of("SAC")] * 3))
+    callback = RollInCallback(teacher, level=2)
+    begins = Begins(callback)
+    for learned in range(8):
+        model.learn(90, callback=[callback, begins])
+        assert callback.school is not None
+        assert callback.school.abandoned == teacher.abandoned == 3 * learned
+    model.learn(90, callback=[callback, begins], reset_num_timesteps=False)
+    assert callback.school is not None
+    assert callback.school.abandoned == 21  # its envs went on
+    assert all(acting == rolled_in for acting, rolled_in in begins.seen)
+    assert len({str(rolled_in) for _, rolled_in in begins.seen}) > 1
 
 
 def test_the_explorer_shares_updates_by_steps():

@@ -71,6 +71,7 @@ class RollInCallback(BaseCallback):
         self._stream = Streams(seed)["explorer"]
         self._loaded: tuple[files.Arrays, dict[str, Any]] | None = None
         self._held: list[PrefixStep] = []  # a roll-in that is still to be stored
+        self._noted: list[tuple[int, int]] = []  # the start that each env was last seen at
         if getattr(teacher, "steps", 0):
             claim(teacher, self)
 
@@ -80,6 +81,11 @@ class RollInCallback(BaseCallback):
         env = self.training_env
         if self.school is None or self.school.link.envs is not env:  # pyright: ignore
             self._enrol(env)
+        else:  # a further learn: it has reset the envs, unless it goes on counting steps
+            pairs = zip(self._starts(), self._noted, strict=True)
+            begun = np.array([start != noted for start, noted in pairs])
+            if begun.any():
+                self._book([{}] * env.num_envs, begun, stepped=False)
 
     def _on_training_start(self) -> None:
         if self.explorer is not None:
@@ -89,16 +95,10 @@ class RollInCallback(BaseCallback):
         take_out(self.model)
 
     def _on_step(self) -> bool:
-        assert self.school is not None
         infos, dones = self.locals["infos"], self.locals["dones"]
         self._store_prefix()
         if np.any(dones):
-            ends = self.school.book(self._ends(infos, dones), stepped=True)
-            if self.school.switched is not None:
-                self._switch(self.school.switched)
-            self._note_starts(dones)
-            if ends:
-                self._log()
+            self._book(infos, dones, stepped=True)
         return True
 
     # ------------------------------------------------------------------ the school
@@ -153,11 +153,20 @@ class RollInCallback(BaseCallback):
                 "the model; RollInCallback(teacher, anew=True) begins the curriculum with it."
             )
 
+    def _book(self, infos: Sequence[Mapping[str, Any]], begun: Any, *, stepped: bool) -> None:
+        """Tell the school what ended in envs that have begun another episode."""
+        assert self.school is not None
+        ends = self.school.book(self._ends(infos, begun), stepped=stepped)
+        if self.school.switched is not None:
+            self._switch(self.school.switched)
+        self._note_starts(begun)
+        if ends:
+            self._log()
+
     def _ends(self, infos: Sequence[Mapping[str, Any]], dones: Any) -> Iterator[EpisodeEnd]:
         """Ends of this step; what the reset in it has cut off comes after them."""
-        resets: Any = getattr(self.training_env.unwrapped, "reset_infos", [{}] * len(infos))
         for i in np.flatnonzero(dones).tolist():
-            for info in (infos[i], resets[i]):
+            for info in (infos[i], self._resets[i]):
                 if "rollin_end" in info:
                     yield EpisodeEnd.of_info(info["rollin_end"])
 
@@ -177,12 +186,23 @@ class RollInCallback(BaseCallback):
         self.guide = freeze(self.model)
         self.school.load(self.guide)
 
+    @property
+    def _resets(self) -> Sequence[Mapping[str, Any]]:
+        """What each env told at its last reset."""
+        env = self.training_env.unwrapped
+        return getattr(env, "reset_infos", [{}] * env.num_envs)
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Ticket and use of the episode that each env began last."""
+        found = [info.get("rollin_start", {}) for info in self._resets]
+        return [(start.get("ticket", 0), start.get("serial", 0)) for start in found]
+
     def _note_starts(self, dones: Any) -> None:
         """Whose episodes rolled in, of those that have just begun."""
+        self._noted = self._starts()
         if self.explorer is not None:
-            resets: Any = self.training_env.unwrapped.reset_infos  # pyright: ignore
             for i in np.flatnonzero(dones):
-                start = resets[i].get("rollin_start", {})
+                start = self._resets[i].get("rollin_start", {})
                 self.explorer.acting[i] = start.get("hidden", 0) > 0
         if self.prefix == "replay":
             self._held = self.training_env.env_method("take_prefix", indices=[0])[0]
