@@ -366,6 +366,40 @@ def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
     assert len({str(rolled_in) for _, rolled_in in begins.seen}) > 1
 
 
+class Targets(BaseCallback):
+    """Keeps at which of its own steps the explorer's target network was another."""
+
+    def __init__(self, callback: RollInCallback) -> None:
+        super().__init__()
+        self.callback, self.moved, self.before = callback, [], []
+
+    def _on_step(self) -> bool:  # the last step's updates are done
+        agent = ANY(self.callback.explorer).agent
+        now = parameters(agent.q_net_target)
+        if self.before and now != self.before:
+            self.moved.append(agent._n_calls)
+        self.before = now
+        return True
+
+
+def test_the_explorer_of_a_dqn_moves_its_target_by_its_own_steps():
+    walk = Walk(Curriculum.listed([[0.0], [0.2]], -1.0, episodes=3), beta=0.6)
+    model = model_of("DQN", env_of("DQN", walk), target_update_interval=20)
+    callback = RollInCallback(walk, level=2)
+    model.learn(60, callback=callback)
+    assert walk.k == 1  # the last switch, and with it the last fresh explorer
+    explorer, targets = callback.explorer, Targets(callback)
+    assert explorer is not None
+    before = parameters(explorer.agent.q_net_target)
+    model.learn(300, callback=[callback, targets], reset_num_timesteps=False)
+    assert callback.explorer is explorer
+    assert parameters(explorer.agent.q_net_target) != before
+    steps = explorer.agent._n_calls
+    assert 100 < steps == explorer.rows < 360
+    assert targets.moved == list(range(20 * (targets.moved[0] // 20), steps + 1, 20))
+    assert explorer.get_state()[1]["calls"] == steps
+
+
 def test_the_explorer_shares_updates_by_steps():
     model = model_of("SAC", env_of("SAC"))
     explorer = Explorer(model, np.random.default_rng(0))

@@ -2,8 +2,9 @@
 
 The explorer is a second agent of the same kind. It acts in episodes that rolled in, learns from its
 own rows alone, and begins anew at every switch; the main agent learns from all rows, at steps of
-episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by three methods of the
-model's: who acts, what is stored, who learns. Evaluation uses `predict`, which stays the main's.
+episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by four methods of the
+model's: who acts, what is stored, what a step brings, who learns. Evaluation uses `predict`, which
+stays the main's.
 """
 
 import copy
@@ -65,6 +66,11 @@ class Explorer:
             actions[self.acted], buffered[self.acted] = own[self.acted], stored[self.acted]
         return actions, buffered
 
+    def after_step(self) -> None:
+        """Do what its kind does after each step: DQN's moves its target network."""
+        for _ in range(int(self.acted.sum())):
+            self.agent._on_step()
+
     def share(self, gradient_steps: int) -> tuple[int, int]:
         """How many of these updates are the main's, and how many the explorer's."""
         if self._steps.any():
@@ -95,7 +101,8 @@ class Explorer:
         for name, column in columns(buffer).items():
             tensors[f"buffer.{name}"] = np.ascontiguousarray(column[: self.rows])
         told = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
-        return tensors, told | {"due": self._due.tolist(), "steps": self._steps.tolist()}
+        told |= {"due": self._due.tolist(), "steps": self._steps.tolist()}
+        return tensors, told | {"calls": getattr(agent, "_n_calls", 0)}
 
     def set_state(self, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
         """Take back what `get_state` gave."""
@@ -127,6 +134,8 @@ class Explorer:
             column[: len(kept)] = kept
         buffer.pos, buffer.full = int(told["pos"]), bool(told["full"])
         agent._n_updates = int(told["updates"])
+        if hasattr(agent, "_n_calls"):
+            agent._n_calls = int(told.get("calls", 0))  # files of 0.2.0 have none
         self._due, self._steps = np.array(told["due"], float), np.array(told["steps"], float)
 
 
@@ -148,6 +157,8 @@ def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
     agent.seed, agent.n_envs, agent.tensorboard_log = None, 1, None
     agent.replay_buffer_kwargs = {}
     agent.num_timesteps = agent._n_updates = 0
+    if hasattr(agent, "_n_calls"):  # DQN's steps, by which it moves its target
+        agent._n_calls = 0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         agent._setup_model()
@@ -212,6 +223,10 @@ def mix_in(model: Any, explorer: Explorer) -> None:
 
         def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
             super()._store_transition(Tee(replay_buffer, explorer), *row)  # pyright: ignore[reportCallIssue]
+
+        def _on_step(self) -> None:
+            super()._on_step()
+            explorer.after_step()
 
         def train(self, gradient_steps: int, batch_size: int = 64) -> None:
             main, own = explorer.share(gradient_steps)
