@@ -25,8 +25,8 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
 )
 
 from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
-from rollin.sb3.explorer import Explorer  # noqa: E402
-from rollin.sb3.guide import freeze  # noqa: E402
+from rollin.sb3.explorer import Explorer, twin  # noqa: E402
+from rollin.sb3.guide import TorchGuide, freeze  # noqa: E402
 from rollin.teachers import Uniform  # noqa: E402
 from rollin.wrapper.statistics import Statistics  # noqa: E402
 
@@ -410,6 +410,50 @@ def test_the_explorer_shares_updates_by_steps():
         explorer._steps += (2, 1)
         total += explorer.share(1)
     assert total.tolist() == [20, 10]
+
+
+# A GPU is not needed for these: what would go wrong there is seen here, too.
+
+
+def test_a_fresh_explorer_and_a_guide_seed_no_gpu_and_draw_as_before(monkeypatch):
+    model = model_of("SAC", env_of("SAC"))
+    torch.manual_seed(7)
+    wanted = parameters(model.policy_class(*spaces_of(model), **model.policy_kwargs))
+    draws = torch.random.get_rng_state()
+    seeded: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    agent = twin(model, SAC, 7)
+    assert parameters(agent.policy) == wanted
+    assert agent.device == model.device
+    guide = TorchGuide.of(model.policy, None, "")
+    guide.begin(5)
+    assert torch.equal(torch.random.get_rng_state(), draws)
+    assert seeded == []
+    assert torch.equal(guide._draws, torch.manual_seed(5).get_state())
+    assert seeded == [5]  # the test can fail
+
+
+def spaces_of(model: Any) -> tuple[Any, ...]:
+    return model.observation_space, model.action_space, model.lr_schedule
+
+
+def test_state_is_brought_to_the_cpu_before_it_becomes_arrays(monkeypatch):
+    explorer = Explorer(model_of("SAC", env_of("SAC")), np.random.default_rng(0))
+    brought: list[Any] = []
+    cpu, numpy = torch.Tensor.cpu, torch.Tensor.numpy
+
+    def bring(tensor: Any) -> Any:
+        brought.append(cpu(tensor))
+        return brought[-1]
+
+    def become(tensor: Any) -> Any:
+        assert any(tensor is one for one in brought)
+        return numpy(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", bring)
+    monkeypatch.setattr(torch.Tensor, "numpy", become)
+    assert "log_ent_coef" in explorer.get_state()[0]
+    assert len(brought) > 10
 
 
 # ------------------------------------------------------------------ evaluation, saving

@@ -92,12 +92,12 @@ class Explorer:
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
         """Tensors by name, and JSON-able values."""
         agent, buffer = self.agent, self.agent.replay_buffer
-        tensors = {f"policy.{n}": v.numpy() for n, v in agent.policy.state_dict().items()}
+        tensors = {f"policy.{n}": _array(v) for n, v in agent.policy.state_dict().items()}
         for name, module in optimizers(agent).items():
             for i, state in module.state_dict()["state"].items():
-                tensors |= {f"optimizer.{name}.{i}.{key}": v.numpy() for key, v in state.items()}
+                tensors |= {f"optimizer.{name}.{i}.{key}": _array(v) for key, v in state.items()}
         if getattr(agent, "log_ent_coef", None) is not None:
-            tensors["log_ent_coef"] = agent.log_ent_coef.detach().numpy()
+            tensors["log_ent_coef"] = _array(agent.log_ent_coef)
         for name, column in columns(buffer).items():
             tensors[f"buffer.{name}"] = np.ascontiguousarray(column[: self.rows])
         told = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
@@ -152,20 +152,24 @@ def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
         "lr_schedule",
     }  # fmt: skip
     options = {name: value for name, value in vars(model).items() if name not in left_out}
-    agent: Any = kind(model.policy_class, None, device="cpu", _init_setup_model=False)
+    agent: Any = kind(model.policy_class, None, device=model.device, _init_setup_model=False)
     vars(agent).update({**options, "policy_kwargs": copy.deepcopy(model.policy_kwargs)})
     agent.seed, agent.n_envs, agent.tensorboard_log = None, 1, None
     agent.replay_buffer_kwargs = {}
     agent.num_timesteps = agent._n_updates = 0
     if hasattr(agent, "_n_calls"):  # DQN's steps, by which it moves its target
         agent._n_calls = 0
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):  # networks are drawn on the CPU, then moved
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed GPUs, too
         agent._setup_model()
     agent._vec_normalize_env = model.get_vec_normalize_env()
     agent.set_logger(Logger(None, []))
     agent.policy.set_training_mode(False)
     return agent
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
 
 
 def optimizers(agent: Any) -> dict[str, torch.optim.Optimizer]:
