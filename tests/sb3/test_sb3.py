@@ -1,5 +1,7 @@
 """ROLLIN around Stable-Baselines3: every learner, vector env and level; saving; bad input."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -541,6 +543,101 @@ def test_bad_files_are_refused(tmp_path):
         callback.load(tmp_path / "model")
     with pytest.raises(RollinError, match="nothing to save before learn"):
         callback.save(tmp_path / "model")
+
+
+def safetensors(dtype: str, size: int, text: str) -> bytes:
+    """A file of one tensor of one number, and some metadata."""
+    tensor = {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}
+    header = json.dumps({"__metadata__": {"rollin": text}, "x": tensor}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (safetensors("BF16", 2, "{}"), r"is damaged, or was not written by a callback.*BF16"),
+        (safetensors("F8_E4M3", 1, "{}"), r"is damaged, or was not written by a callback.*F8"),
+        (safetensors("F32", 4, "[" * 10**5), r"nested too deeply"),
+        (safetensors("F32", 4, "no JSON"), r"was not written by RollInCallback.save"),
+        (safetensors("F32", 4, '{"format": 1}'), r"a format that this version does not know"),
+        (safetensors("F32", 4, '{"format": 2}'), r"missing required field `school`"),
+        (bytes(3), r"is damaged"),
+    ],
+    ids=["bfloat16", "float8", "deep", "text", "format", "alone", "short"],
+)
+def test_files_that_no_callback_wrote_are_refused_in_one_sentence(data, words, tmp_path):
+    (tmp_path / "model.rollin.safetensors").write_bytes(data)
+    with pytest.raises(RollinError, match=words):
+        RollInCallback(Walk(easy())).load(tmp_path / "model")
+
+
+def test_a_file_that_is_too_large_or_a_link_is_not_read(tmp_path, monkeypatch):
+    place = tmp_path / "model.rollin.safetensors"
+    place.write_bytes(bytes(100))
+    monkeypatch.setattr(files, "LARGEST_DATA", 99)
+    with pytest.raises(RollinError, match="100 bytes, more than any file that rollin writes"):
+        files.read(place)
+    (tmp_path / "link").symlink_to(place)
+    with pytest.raises(RollinError, match="is a link"):
+        files.read(tmp_path / "link")
+
+
+def test_files_whose_values_do_not_fit_are_refused_in_one_sentence(tmp_path):
+    walk = Walk(easy(6), beta=0.6)
+    model = model_of("SAC", env_of("SAC"))
+    callback = RollInCallback(walk, level=2)
+    model.learn(120, callback=callback)
+    assert callback.guide is not None
+    place = callback.save(tmp_path / "model")
+
+    def changes() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        for part, name, value in (
+            ("explorer", "pos", 10**6),
+            ("explorer", "pos", 1),
+            ("explorer", "full", True),
+            ("explorer", "due", [1e300, 0.0]),
+            ("explorer", "updates", "many"),
+            ("school", "teacher", {}),
+            ("school", "teacher", {**walk.get_state(), "window": 3}),
+            ("school", "counts", [1, 2]),
+            ("school", "envs", []),
+        ):
+            tensors, told = files.read(place)
+            yield tensors, {**told, part: {**told[part], name: value}}
+        for name, value in {"stream": [2**70] * 6, "explorer": None, "level": 3, "b": 1}.items():
+            tensors, told = files.read(place)
+            yield tensors, {**told, name: value}
+        for name in ("explorer.buffer.actions", "explorer.log_ent_coef", "guide.0.bias"):
+            tensors, told = files.read(place)
+            yield {**tensors, name: np.zeros((3, 3, 3))}, told
+        for name in ("explorer.buffer.actions", "explorer.policy.actor.mu.bias", "guide.0.bias"):
+            tensors, told = files.read(place)
+            yield {n: value for n, value in tensors.items() if n != name}, told
+
+    def goes_on() -> None:
+        again = RollInCallback(Walk(easy(6), beta=0.6)).load(tmp_path / "model")
+        model.learn(0, callback=again, reset_num_timesteps=False)
+
+    for tensors, told in [*changes()]:
+        files.write(place, tensors, told)
+        with pytest.raises(RollinError):
+            goes_on()
+    callback.save(tmp_path / "model")
+    goes_on()
+
+
+def test_a_learn_that_could_not_take_back_what_was_saved_is_not_gone_on_with(tmp_path):
+    walk = Walk(easy(), beta=0.6)
+    model = model_of("SAC", env_of("SAC"))
+    callback = RollInCallback(walk)
+    model.learn(60, callback=callback)
+    place = callback.save(tmp_path / "model")
+    tensors, told = files.read(place)
+    files.write(place, {n: v for n, v in tensors.items() if n != "explorer.buffer.dones"}, told)
+    again = RollInCallback(Walk(easy(), beta=0.6)).load(tmp_path / "model")
+    for _ in range(2):
+        with pytest.raises(RollinError, match="does not hold what this callback keeps"):
+            model.learn(10, callback=again, reset_num_timesteps=False)
 
 
 # ------------------------------------------------------------------ bad input

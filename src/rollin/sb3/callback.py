@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import stable_baselines3
+from msgspec import to_builtins
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -19,6 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rollin.checks import one_of
 from rollin.curriculum.teacher import EpisodeEnd, Teacher, check_teacher, claim
 from rollin.errors import RollinError
+from rollin.runs.formats import converted
 from rollin.sb3 import files
 from rollin.sb3.explorer import Explorer, check_explorable, mix_in, suited_level, take_out
 from rollin.sb3.guide import Frozen, check_travels, freeze
@@ -69,9 +71,9 @@ class RollInCallback(BaseCallback):
         self.guide: Frozen | None = None
         self.explorer: Explorer | None = None
         self._stream = Streams(seed)["explorer"]
-        self._loaded: tuple[files.Arrays, dict[str, Any]] | None = None
+        self._loaded: tuple[Path, files.Arrays, files.Saved] | None = None
         self._held: list[PrefixStep] = []  # a roll-in that is still to be stored
-        self._noted: list[tuple[int, int]] = []  # the start that each env was last seen at
+        self._noted: list[tuple[int, int]] = []  # the start that each env was last seen at, if any
         if getattr(teacher, "steps", 0):
             claim(teacher, self)
 
@@ -79,7 +81,8 @@ class RollInCallback(BaseCallback):
 
     def _init_callback(self) -> None:
         env = self.training_env
-        if self.school is None or self.school.link.envs is not env:  # pyright: ignore
+        known = self.school is not None and self.school.link.envs is env  # pyright: ignore
+        if not (known and self._noted):
             self._enrol(env)
         else:  # a further learn: it has reset the envs, unless it goes on counting steps
             pairs = zip(self._starts(), self._noted, strict=True)
@@ -107,6 +110,7 @@ class RollInCallback(BaseCallback):
         """Take over the envs; an episode that nobody planned begins again."""
         if not all(env.env_is_wrapped(RollIn)):
             raise not_wrapped(AttributeError(f"{env.num_envs} envs without it"))
+        self._noted = []  # until all is done
         take_out(self.model)  # of a learn that was broken off
         self.level = self._asked_level or suited_level(self.model)
         self._check(self.model)
@@ -201,7 +205,7 @@ class RollInCallback(BaseCallback):
         """Whose episodes rolled in, of those that have just begun."""
         self._noted = self._starts()
         if self.explorer is not None:
-            for i in np.flatnonzero(dones):
+            for i in np.flatnonzero(dones).tolist():
                 start = self._resets[i].get("rollin_start", {})
                 self.explorer.acting[i] = start.get("hidden", 0) > 0
         if self.prefix == "replay":
@@ -256,32 +260,40 @@ class RollInCallback(BaseCallback):
 
     def load(self, path: str | Path) -> "RollInCallback":
         """Take back what `save` wrote, when `learn` begins; returns the callback."""
-        tensors, told = files.read(files.beside(path))
-        if self._asked_level not in (None, told["level"]):
+        place = files.beside(path)
+        tensors, values = files.read(place)
+        told: files.Saved = converted(values, files.Saved, place)
+        if self._asked_level not in (None, told.level):
             raise RollinError(
-                f"This was saved with level={told['level']}, and the callback has "
+                f"This was saved with level={told.level}, and the callback has "
                 f"level={self._asked_level}: use the same."
             )
-        self._asked_level = told["level"]
-        self.teacher.set_state(told["school"]["teacher"])
-        self._loaded, self.school = (tensors, told), None
+        with files.taken_from(place):
+            self.teacher.set_state(told.school.teacher)
+        self._asked_level = told.level
+        self._loaded, self.school = (place, tensors, told), None
         claim(self.teacher, self)  # learn resets the envs before there is a guide
         return self
 
-    def _restore(self, tensors: files.Arrays, told: Mapping[str, Any]) -> None:
-        assert self.school is not None
+    def _restore(self, place: Path, tensors: files.Arrays, told: files.Saved) -> None:
         kind = type(self.model).__name__
-        if told["algorithm"] != kind:
+        if told.algorithm != kind:
             raise RollinError(
-                f"This was saved beside a {told['algorithm']}, and the model is a {kind}: load the "
+                f"This was saved beside a {told.algorithm}, and the model is a {kind}: load the "
                 "model that it belongs to."
             )
-        self.school.set_state(told["school"])
-        unpack_generator(self._stream, np.array(told["stream"], np.uint64))
-        if version := int(told["school"]["guide"]):
+        with files.taken_from(place):
+            self._take(tensors, told)
+
+    def _take(self, tensors: files.Arrays, told: files.Saved) -> None:
+        assert self.school is not None
+        self.school.set_state(to_builtins(told.school))
+        unpack_generator(self._stream, np.array(told.stream, np.uint64))
+        if version := told.school.guide:
             self.guide = freeze(self.model)
             self.guide.take(files.under(tensors, "guide."))
             self.guide.statistics = Statistics.of_tensors(files.under(tensors, "statistics."))
             self.school.load(self.guide, version)
         if self.explorer is not None:
-            self.explorer.set_state(files.under(tensors, "explorer."), told["explorer"])
+            state = to_builtins(told.explorer)
+            self.explorer.set_state(files.under(tensors, "explorer."), state)

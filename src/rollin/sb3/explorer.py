@@ -124,18 +124,21 @@ class Explorer:
                 number, part = key.split(".", 1)
                 state.setdefault(int(number), {})[part] = value
             module.load_state_dict({**module.state_dict(), "state": state})
+        pos, full = int(told["pos"]), bool(told["full"])
+        rows = buffer.buffer_size if full else pos
         for name, column in columns(buffer).items():
             kept = tensors[f"buffer.{name}"]
-            if len(kept) > len(column) or kept.shape[1:] != column.shape[1:]:
+            if not pos < len(column) or kept.shape != (rows, *column.shape[1:]):
                 raise RollinError(
-                    f"The explorer's {name} were saved with shape {kept.shape} and its buffer has "
-                    f"{column.shape}: make the model as it was when it was saved."
+                    f"The explorer's {name} were saved with shape {kept.shape} up to row {pos}, "
+                    f"and its buffer has {column.shape}: make the model as it was when it was "
+                    "saved."
                 )
-            column[: len(kept)] = kept
-        buffer.pos, buffer.full = int(told["pos"]), bool(told["full"])
+            column[:rows] = kept
+        buffer.pos, buffer.full = pos, full
         agent._n_updates = int(told["updates"])
         if hasattr(agent, "_n_calls"):
-            agent._n_calls = int(told.get("calls", 0))  # files of 0.2.0 have none
+            agent._n_calls = int(told["calls"])
         self._due, self._steps = np.array(told["due"], float), np.array(told["steps"], float)
 
 
