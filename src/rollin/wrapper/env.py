@@ -28,7 +28,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     teacher: asked once an episode, in the same process; without one, plans come by `assign`, or
     every episode is played with this guide, beta and gamma under the context of `set_context`.
-    guide: an action for an observation and a context; one that is given here serves all plans.
+    guide: an action for an observation and a context; one that is given here serves all plans whose
+    own guide was not loaded.
     gamma: the agent's discount; a roll-in stops with probability 1 - γ after each of its steps.
     seed: of the stream that draws roll-ins, the env's own is left alone; give each env another. A
     reset with a seed begins a stream of both seeds, so that it repeats.
