@@ -16,6 +16,7 @@ from rollin.checks import check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
 from rollin.errors import RollinError, told
 
+LATER = "its plans need a guide"  # why, where a teacher needs one later than it advanced
 Act = Callable[[Any, Any], Any]
 """From an actor and an observation to an action; at module level, if envs are in processes."""
 
@@ -33,8 +34,8 @@ class Link(Protocol):
         """Assign plans, some or none for each wrapper."""
         ...
 
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
+    def load_guide(self, version: int, guide: Any, planned: Sequence[int]) -> None:
+        """Load a guide in every wrapper; planned: versions that plans to come ask for."""
         ...
 
     def get_states(self) -> list[dict[str, Any]]:
@@ -82,14 +83,9 @@ class School:
     ) -> None:
         self.teacher: Teacher = check_teacher(teacher)
         self.link, self.act, self._stop = link, act, 1 - check_gamma(gamma)
-        self.switched: str | None = None
         self.steps = self.hidden = self.cut = self.abandoned = self.episodes = 0
-        self.version = 0  # of the guide that is loaded
-        self._issued: list[dict[int, bool]] = [{} for _ in range(link.count)]  # ticket: standing
-        self._booked: list[tuple[int, int]] = [(0, 0)] * link.count  # last ticket and serial
-        self._newest: list[Plan | None] = [None] * link.count
-        self._waiting: list[list[Plan]] = []  # plans whose guide is missing
-        link.enrol([(i, seed, id(teacher), int(keep_prefix)) for i in range(link.count)])
+        self._enrolled = [(i, seed, id(teacher), int(keep_prefix)) for i in range(link.count)]
+        self._enrol()
         claim(teacher, self)
         for issued, ticket in zip(self._issued, link.playing(), strict=True):
             if ticket:  # an episode that this teacher began, asked by the wrapper itself
@@ -98,7 +94,7 @@ class School:
     def begin(self) -> None:
         """Hand out the first plans; those that need a guide wait for `freeze`."""
         plans = [self._sample(i) for i in range(self.link.count)]
-        stock = [[p] if p.standing else [p, self._sample(i)] for i, p in enumerate(plans)]
+        stock = [self._with_next(i, plan) for i, plan in enumerate(plans)]
         self._hand_out(stock, "it begins there")
 
     def after_step(self, infos: Mapping[str, Any]) -> list[EpisodeEnd]:
@@ -136,7 +132,7 @@ class School:
         if reason is not None:
             self._renew(plans)
         if any(plans):
-            self._hand_out(plans, reason or "")
+            self._hand_out(plans, reason or LATER)
         return booked
 
     def freeze(self, actor: Any) -> None:
@@ -146,14 +142,20 @@ class School:
         self.load(Frozen(self.act, actor))
 
     def load(self, guide: Callable[[Any, Any], Any], version: int | None = None) -> None:
-        """Load a guide and hand out the plans that waited for it."""
-        asked = [plan.guide for plans in self._waiting for plan in plans]
-        self.version = version if version is not None else max([*asked, self.version, 1])
-        self.link.load_guide(self.version, guide)
+        """Load a guide and hand out the plans that waited for it.
+
+        version: of the guide; by default every one that those plans ask for and that is missing,
+        several if the teacher advanced more than once in a step.
+        """
+        asked = sorted({plan.guide for stock in self._waiting for plan in stock})
+        missing = [asked_for for asked_for in asked if asked_for > self.version]
+        for one in [version] if version is not None else missing or [max(self.version, 1)]:
+            self.link.load_guide(one, guide, asked)
+            self.version = one
         self.switched = None
         if waiting := self._waiting:
             self._waiting = []
-            self._hand_out(waiting, "")
+            self._hand_out(waiting, LATER)
 
     def get_state(self) -> dict[str, Any]:
         """Teacher, streams and counts, as JSON-able values; open episodes are lost."""
@@ -166,18 +168,33 @@ class School:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave; `load` the guide of that version, then `begin`."""
+        """Take back what `get_state` gave; `load` the guide of that version, then `begin`.
+
+        Plans that were given before go, and episodes that are being played do not count: reset.
+        """
         if len(state["envs"]) != self.link.count:
             raise RollinError(
                 f"The school was saved with {len(state['envs'])} envs and goes on with "
                 f"{self.link.count}: make as many as there were."
             )
         self.teacher.set_state(state["teacher"])
+        self._enrol()  # what was given before belongs to another time of the teacher's
         self.link.set_states(state["envs"])
         counts = [int(count) for count in state["counts"]]
         self.steps, self.hidden, self.cut, self.abandoned, self.episodes = counts
 
     # ------------------------------------------------------------------ inside
+
+    def _enrol(self) -> None:
+        """Take over the envs: no plan is given, no guide loaded and no end booked yet."""
+        count = self.link.count
+        self.switched: str | None = None
+        self.version = 0  # of the guide that is loaded
+        self._issued: list[dict[int, bool]] = [{} for _ in range(count)]  # ticket: standing
+        self._booked: list[tuple[int, int]] = [(0, 0)] * count  # last ticket and serial
+        self._newest: list[Plan | None] = [None] * count
+        self._waiting: list[list[Plan]] = []  # plans whose guide is missing
+        self.link.enrol(self._enrolled)
 
     def _count(self, end: EpisodeEnd) -> str | None:
         env, use = end.env, (end.ticket, end.serial)
@@ -204,12 +221,17 @@ class School:
     def _sample(self, env: int) -> Plan:
         return replace(self.teacher.sample(env), stop=self._stop)
 
+    def _with_next(self, env: int, plan: Plan) -> list[Plan]:
+        """A plan, and another if it is for one episode: envs may reset before its end is told."""
+        return [plan] if plan.standing else [plan, self._sample(env)]
+
     def _renew(self, plans: list[list[Plan]]) -> None:
         """After the teacher has changed its mind: another plan where one would go on standing."""
         for env, newest in enumerate(self._newest):
             if newest is None or newest.standing:
                 plan = self._sample(env)
-                plans[env] += [] if newest is not None and _alike(plan, newest) else [plan]
+                alike = newest is not None and _alike(plan, newest)
+                plans[env] += [] if alike else self._with_next(env, plan)
 
     def _hand_out(self, plans: list[list[Plan]], reason: str) -> None:
         if any(plan.guide > self.version and plan.beta > 0 for stock in plans for plan in stock):
@@ -300,9 +322,9 @@ class VectorLink:
         """Assign plans, some or none for each wrapper."""
         self.envs.set_attr("plans", list(plans))
 
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
-        self.envs.call("load_guide", version, guide)
+    def load_guide(self, version: int, guide: Any, planned: Sequence[int]) -> None:
+        """Load a guide in every wrapper; planned: versions that plans to come ask for."""
+        self.envs.call("load_guide", version, guide, planned)
 
     def get_states(self) -> list[dict[str, Any]]:
         """The state of every wrapper."""

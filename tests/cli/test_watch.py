@@ -343,8 +343,15 @@ def test_ctrl_c_stops_it_with_130(tmp_path) -> None:
     words = [sys.executable, "-m", "rollin", "watch", str(tmp_path)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    line = process.stdout.readline()
-    assert re.fullmatch(r"Live page: http://127\.0\.0\.1:\d+/[\w-]{16}/\n", line)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "\nStopped.\n")
+    late = threading.Timer(60, process.kill)  # ends a readline that would wait for ever
+    late.start()
+    try:
+        line = process.stdout.readline()
+        assert re.fullmatch(r"Live page: http://127\.0\.0\.1:\d+/[\w-]{16}/\n", line)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "\nStopped.\n")
+    finally:
+        late.cancel()
+        process.kill()
+        process.communicate()

@@ -138,6 +138,38 @@ def test_a_logger_that_fails_is_one_line_and_costs_the_run_nothing(
         "rollin: --log wandb failed, and the run goes on without it: OSError: the disk is full.\n"
     )
     assert read_metrics(tmp_path / "a" / "metrics.csv") == unlogged
+    closed = [what for what in fake.told if what[0] == "close"]
+    assert closed == ([("close", False)] if fails in ("write", "advance") else [])
+
+
+def test_a_logger_is_closed_if_what_it_was_handed_cannot_be_noted(
+    fake, tmp_path, capsys, monkeypatch
+) -> None:
+    def full(path: Path, value: Any, *, durable: bool = True) -> None:
+        raise RollinError(f"{path.name} could not be written: no space left.")
+
+    monkeypatch.setattr(loggers, "write_json", full)
+    assert run(spec("wandb"), tmp_path / "a")
+    assert [what[0] for what in fake.told] == ["open", "close"]
+    assert capsys.readouterr().err == (
+        "rollin: --log wandb failed, and the run goes on without it: loggers.json could not be "
+        "written: no space left.\n"
+    )
+
+
+def test_loggers_are_closed_also_if_tensorboard_s_file_cannot_be(
+    fake, tmp_path, monkeypatch
+) -> None:
+    close = driver.TensorBoardLogger.close
+
+    def full(board: Any) -> None:
+        close(board)
+        raise RollinError("tensorboard could not be written: no space left.")
+
+    monkeypatch.setattr(driver.TensorBoardLogger, "close", full)
+    with pytest.raises(RollinError, match="tensorboard could not be written"):
+        run(spec("wandb"), tmp_path / "a")
+    assert fake.told[-1][0] == "close"
 
 
 @pytest.mark.parametrize("text", ["{", '{"loggers": {"wandb": {"id": "../../x", "step": 1}}}'])

@@ -156,6 +156,13 @@ def test_tensorboard_has_the_numbers_of_the_metrics(tmp_path) -> None:
     np.testing.assert_allclose(list(kappa.values()), metrics["kappa"])
 
 
+def test_tensorboard_forgets_points_of_a_run_that_was_killed_before_it_saved(tmp_path) -> None:
+    TensorBoardLogger(tmp_path, step=0).close()  # as the life after it does, from the beginning
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    (restart,) = read_events(path)[1:]
+    assert (restart.step, restart.session_log.status) == (1, restart.session_log.START)
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_tensorboard_after_a_resume_and_on_a_full_disk(tmp_path) -> None:
     logger = TensorBoardLogger(tmp_path, step=40)

@@ -1,5 +1,7 @@
 """ROLLIN around Stable-Baselines3: every learner, vector env and level; saving; bad input."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,9 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
 )
 
 from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
-from rollin.sb3.explorer import Explorer  # noqa: E402
-from rollin.sb3.guide import freeze  # noqa: E402
+from rollin.sb3.explorer import Explorer, twin  # noqa: E402
+from rollin.sb3.guide import TorchGuide, freeze  # noqa: E402
+from rollin.teachers import Uniform  # noqa: E402
 from rollin.wrapper.statistics import Statistics  # noqa: E402
 
 ANY: Any = lambda value: value  # noqa: E731
@@ -123,6 +126,15 @@ def test_every_learner_walks_a_curriculum_with_roll_ins(name):
     assert callback.guide is guide
     assert bits(guide) == before
     assert bits(freeze(model)) != before
+
+
+def test_a_walk_whose_beta_follows_need_passes_its_switches():
+    walk = Walk(easy(), beta=0.6, need=True)  # standing plans first, then one for each episode
+    callback = RollInCallback(walk)
+    model_of("PPO", DummyVecEnv([lambda: env_of("PPO")] * 2)).learn(300, callback=callback)
+    assert callback.school is not None
+    assert walk.k == 2
+    assert callback.school.episodes > 20
 
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "DQN"])
@@ -280,13 +292,33 @@ def test_the_level_suits_the_learner(capsys):
     assert level(Own("MultiInputPolicy", env_of("SAC"), **few), level=2) == 2
 
 
-def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
-    class Breaks(BaseCallback):
-        def _on_step(self) -> bool:
-            if self.n_calls == 60:
-                raise KeyboardInterrupt
-            return True
+class Breaks(BaseCallback):
+    """As if somebody had pressed Ctrl-C after some steps."""
 
+    def _on_step(self) -> bool:
+        if self.n_calls == 60:
+            raise KeyboardInterrupt
+        return True
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_learner_that_was_broken_off_goes_on_with_the_same_callback(resets):
+    walk = Walk(easy(4), beta=0.6)
+    model = model_of("SAC", env_of("SAC", walk))
+    callback = RollInCallback(walk)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(200, callback=[callback, Breaks()])
+    before = model._n_updates
+    explorer = callback.explorer
+    assert explorer is not None
+    model.learn(100, callback=callback, reset_num_timesteps=resets)
+    assert type(model) is SAC
+    assert callback.explorer is explorer
+    assert before + 20 < model._n_updates < before + 100
+    assert explorer.agent._n_updates > 0
+
+
+def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
     walk = Walk(easy(4), beta=0.6)
     model = model_of("SAC", env_of("SAC", walk))
     callback = RollInCallback(walk)
@@ -301,6 +333,75 @@ def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
     assert type(model) is SAC
 
 
+class Begins(BaseCallback):
+    """Keeps who is to act when learning begins, and whose episodes rolled in."""
+
+    def __init__(self, callback: RollInCallback) -> None:
+        super().__init__()
+        self.callback, self.seen = callback, []
+
+    def _on_training_start(self) -> None:
+        explorer, envs = self.callback.explorer, ANY(self.training_env)
+        assert explorer is not None
+        hidden = [info["rollin_start"]["hidden"] for info in envs.reset_infos]
+        self.seen.append((explorer.acting.tolist(), [steps > 0 for steps in hidden]))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
+    fine = Curriculum.along([[0.0], [1.0]], delta=1 / 24, rule=0.0)
+    teacher = Uniform(fine, 0.6, np.random.default_rng(0))  # a plan for each episode
+    teacher.cells.slow = [0.9] * len(teacher.cells)
+    model = model_of("SAC", DummyVecEnv([lambda: env_of("SAC")] * 3))
+    callback = RollInCallback(teacher, level=2)
+    begins = Begins(callback)
+    for learned in range(8):
+        model.learn(90, callback=[callback, begins])
+        assert callback.school is not None
+        assert callback.school.abandoned == teacher.abandoned == 3 * learned
+    model.learn(90, callback=[callback, begins], reset_num_timesteps=False)
+    assert callback.school is not None
+    assert callback.school.abandoned == 21  # its envs went on
+    assert all(acting == rolled_in for acting, rolled_in in begins.seen)
+    assert len({str(rolled_in) for _, rolled_in in begins.seen}) > 1
+
+
+class Targets(BaseCallback):
+    """Keeps at which of its own steps the explorer's target network was another."""
+
+    def __init__(self, callback: RollInCallback) -> None:
+        super().__init__()
+        self.callback, self.moved, self.before = callback, [], []
+
+    def _on_step(self) -> bool:  # the last step's updates are done
+        agent = ANY(self.callback.explorer).agent
+        now = parameters(agent.q_net_target)
+        if self.before and now != self.before:
+            self.moved.append(agent._n_calls)
+        self.before = now
+        return True
+
+
+def test_the_explorer_of_a_dqn_moves_its_target_by_its_own_steps():
+    walk = Walk(Curriculum.listed([[0.0], [0.2]], -1.0, episodes=3), beta=0.6)
+    model = model_of("DQN", env_of("DQN", walk), target_update_interval=20)
+    callback = RollInCallback(walk, level=2)
+    model.learn(60, callback=callback)
+    assert walk.k == 1  # the last switch, and with it the last fresh explorer
+    explorer, targets = callback.explorer, Targets(callback)
+    assert explorer is not None
+    before = parameters(explorer.agent.q_net_target)
+    model.learn(300, callback=[callback, targets], reset_num_timesteps=False)
+    assert callback.explorer is explorer
+    assert parameters(explorer.agent.q_net_target) != before
+    steps = explorer.agent._n_calls
+    assert 100 < steps == explorer.rows < 360
+    assert targets.moved == list(range(20 * (targets.moved[0] // 20), steps + 1, 20))
+    assert explorer.get_state()[1]["calls"] == steps
+
+
 def test_the_explorer_shares_updates_by_steps():
     model = model_of("SAC", env_of("SAC"))
     explorer = Explorer(model, np.random.default_rng(0))
@@ -311,6 +412,50 @@ def test_the_explorer_shares_updates_by_steps():
         explorer._steps += (2, 1)
         total += explorer.share(1)
     assert total.tolist() == [20, 10]
+
+
+# A GPU is not needed for these: what would go wrong there is seen here, too.
+
+
+def test_a_fresh_explorer_and_a_guide_seed_no_gpu_and_draw_as_before(monkeypatch):
+    model = model_of("SAC", env_of("SAC"))
+    torch.manual_seed(7)
+    wanted = parameters(model.policy_class(*spaces_of(model), **model.policy_kwargs))
+    draws = torch.random.get_rng_state()
+    seeded: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    agent = twin(model, SAC, 7)
+    assert parameters(agent.policy) == wanted
+    assert agent.device == model.device
+    guide = TorchGuide.of(model.policy, None, "")
+    guide.begin(5)
+    assert torch.equal(torch.random.get_rng_state(), draws)
+    assert seeded == []
+    assert torch.equal(guide._draws, torch.manual_seed(5).get_state())
+    assert seeded == [5]  # the test can fail
+
+
+def spaces_of(model: Any) -> tuple[Any, ...]:
+    return model.observation_space, model.action_space, model.lr_schedule
+
+
+def test_state_is_brought_to_the_cpu_before_it_becomes_arrays(monkeypatch):
+    explorer = Explorer(model_of("SAC", env_of("SAC")), np.random.default_rng(0))
+    brought: list[Any] = []
+    cpu, numpy = torch.Tensor.cpu, torch.Tensor.numpy
+
+    def bring(tensor: Any) -> Any:
+        brought.append(cpu(tensor))
+        return brought[-1]
+
+    def become(tensor: Any) -> Any:
+        assert any(tensor is one for one in brought)
+        return numpy(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", bring)
+    monkeypatch.setattr(torch.Tensor, "numpy", become)
+    assert "log_ent_coef" in explorer.get_state()[0]
+    assert len(brought) > 10
 
 
 # ------------------------------------------------------------------ evaluation, saving
@@ -398,6 +543,101 @@ def test_bad_files_are_refused(tmp_path):
         callback.load(tmp_path / "model")
     with pytest.raises(RollinError, match="nothing to save before learn"):
         callback.save(tmp_path / "model")
+
+
+def safetensors(dtype: str, size: int, text: str) -> bytes:
+    """A file of one tensor of one number, and some metadata."""
+    tensor = {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}
+    header = json.dumps({"__metadata__": {"rollin": text}, "x": tensor}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (safetensors("BF16", 2, "{}"), r"is damaged, or was not written by a callback.*BF16"),
+        (safetensors("F8_E4M3", 1, "{}"), r"is damaged, or was not written by a callback.*F8"),
+        (safetensors("F32", 4, "[" * 10**5), r"nested too deeply"),
+        (safetensors("F32", 4, "no JSON"), r"was not written by RollInCallback.save"),
+        (safetensors("F32", 4, '{"format": 1}'), r"a format that this version does not know"),
+        (safetensors("F32", 4, '{"format": 2}'), r"missing required field `school`"),
+        (bytes(3), r"is damaged"),
+    ],
+    ids=["bfloat16", "float8", "deep", "text", "format", "alone", "short"],
+)
+def test_files_that_no_callback_wrote_are_refused_in_one_sentence(data, words, tmp_path):
+    (tmp_path / "model.rollin.safetensors").write_bytes(data)
+    with pytest.raises(RollinError, match=words):
+        RollInCallback(Walk(easy())).load(tmp_path / "model")
+
+
+def test_a_file_that_is_too_large_or_a_link_is_not_read(tmp_path, monkeypatch):
+    place = tmp_path / "model.rollin.safetensors"
+    place.write_bytes(bytes(100))
+    monkeypatch.setattr(files, "LARGEST_DATA", 99)
+    with pytest.raises(RollinError, match="100 bytes, more than any file that rollin writes"):
+        files.read(place)
+    (tmp_path / "link").symlink_to(place)
+    with pytest.raises(RollinError, match="is a link"):
+        files.read(tmp_path / "link")
+
+
+def test_files_whose_values_do_not_fit_are_refused_in_one_sentence(tmp_path):
+    walk = Walk(easy(6), beta=0.6)
+    model = model_of("SAC", env_of("SAC"))
+    callback = RollInCallback(walk, level=2)
+    model.learn(120, callback=callback)
+    assert callback.guide is not None
+    place = callback.save(tmp_path / "model")
+
+    def changes() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        for part, name, value in (
+            ("explorer", "pos", 10**6),
+            ("explorer", "pos", 1),
+            ("explorer", "full", True),
+            ("explorer", "due", [1e300, 0.0]),
+            ("explorer", "updates", "many"),
+            ("school", "teacher", {}),
+            ("school", "teacher", {**walk.get_state(), "window": 3}),
+            ("school", "counts", [1, 2]),
+            ("school", "envs", []),
+        ):
+            tensors, told = files.read(place)
+            yield tensors, {**told, part: {**told[part], name: value}}
+        for name, value in {"stream": [2**70] * 6, "explorer": None, "level": 3, "b": 1}.items():
+            tensors, told = files.read(place)
+            yield tensors, {**told, name: value}
+        for name in ("explorer.buffer.actions", "explorer.log_ent_coef", "guide.0.bias"):
+            tensors, told = files.read(place)
+            yield {**tensors, name: np.zeros((3, 3, 3))}, told
+        for name in ("explorer.buffer.actions", "explorer.policy.actor.mu.bias", "guide.0.bias"):
+            tensors, told = files.read(place)
+            yield {n: value for n, value in tensors.items() if n != name}, told
+
+    def goes_on() -> None:
+        again = RollInCallback(Walk(easy(6), beta=0.6)).load(tmp_path / "model")
+        model.learn(0, callback=again, reset_num_timesteps=False)
+
+    for tensors, told in [*changes()]:
+        files.write(place, tensors, told)
+        with pytest.raises(RollinError):
+            goes_on()
+    callback.save(tmp_path / "model")
+    goes_on()
+
+
+def test_a_learn_that_could_not_take_back_what_was_saved_is_not_gone_on_with(tmp_path):
+    walk = Walk(easy(), beta=0.6)
+    model = model_of("SAC", env_of("SAC"))
+    callback = RollInCallback(walk)
+    model.learn(60, callback=callback)
+    place = callback.save(tmp_path / "model")
+    tensors, told = files.read(place)
+    files.write(place, {n: v for n, v in tensors.items() if n != "explorer.buffer.dones"}, told)
+    again = RollInCallback(Walk(easy(), beta=0.6)).load(tmp_path / "model")
+    for _ in range(2):
+        with pytest.raises(RollinError, match="does not hold what this callback keeps"):
+            model.learn(10, callback=again, reset_num_timesteps=False)
 
 
 # ------------------------------------------------------------------ bad input

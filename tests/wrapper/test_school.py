@@ -1,10 +1,10 @@
 """Schools over Gymnasium's vector envs: every end once, on its own context, in every mode."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollin import Curriculum, EpisodeEnd, Plan, RollIn, RollinError, School, Walk, attach
-from rollin.teachers import Uniform
+from rollin.school import Frozen
+from rollin.teachers import Frontier, Uniform
 from tests.wrapper.chain import Lengths, act
 
 MODES = tuple(AutoresetMode)
@@ -174,6 +175,47 @@ def test_a_guide_must_be_frozen_at_a_switch_and_is_needed_at_once_when_going_on(
         attach(SyncVectorEnv([lambda: make(1)] * 2), Watched(3, 1, 0.5), act).set_state(state)
 
 
+def looped(envs: Any, school: School, steps: int) -> list[EpisodeEnd]:
+    """Some steps of the loop in the documentation; returns the ends."""
+    ends: list[EpisodeEnd] = []
+    for _ in range(steps):
+        ends += school.after_step(envs.step(np.zeros((envs.num_envs, 1), np.float32))[-1])
+        if school.switched:
+            school.freeze(1)
+    return ends
+
+
+@pytest.mark.parametrize("kind", [Watched, Once])
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_a_school_goes_on_from_a_state_in_other_envs_and_in_its_own(kind, mode):
+    def begun() -> tuple[Any, School]:
+        envs = SyncVectorEnv([lambda: make(6)] * 2, autoreset_mode=mode)
+        school = attach(envs, kind(4, 10, 0.5), act, gamma=0.7)
+        envs.reset(seed=0)
+        return envs, school
+
+    envs, school = begun()
+    looped(envs, school, 30)
+    state = json.loads(json.dumps(school.get_state()))
+    first, steps = state["teacher"]["ticket"], state["counts"][0]
+    assert state["guide"] == (1 if kind is Watched else 0)
+    looped(envs, school, 40)
+    found = []
+    for places, again in (begun(), (envs, school)):
+        again.set_state(state)
+        if state["guide"]:
+            again.load(Frozen(act, 1), state["guide"])
+        again.begin()
+        assert again.switched is None
+        places.reset(seed=5)
+        ends = looped(places, again, 60)
+        assert min(end.ticket for end in ends) == first
+        assert again.steps == steps + sum(end.steps for end in ends)
+        found.append([(end.env, end.ticket, end.serial, end.total, end.hidden) for end in ends])
+    assert found[0] == found[1]
+
+
 def test_infos_that_are_passed_twice_are_refused():
     envs = SyncVectorEnv([lambda: make(1)])
     school = attach(envs, Watched(2, 100, 0.0), act)
@@ -237,7 +279,16 @@ def test_streams_of_envs_differ_by_their_index():
     school.freeze(1)
     hidden = np.array([envs.reset(seed=i)[1]["rollin_start"]["hidden"] for i in range(30)])
     assert (hidden[:, 0] != hidden[:, 1]).any()
-    assert gymnasium.__version__
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_plans_for_one_episode_each_may_follow_a_standing_one(mode):
+    listed = Curriculum.listed([[float(i)] for i in range(4)], -1.0, episodes=5)
+    teacher: Any = Walk(listed, 0.5, need=True)  # from the second context on
+    school, ended = played(teacher, 3, mode, longest=3, steps=60)
+    assert (teacher.k, school.episodes) == (3, ended)
+    assert school.hidden > 0
 
 
 class Winning(Uniform):
@@ -259,3 +310,50 @@ def test_plans_in_stock_still_find_the_guide_that_they_were_made_for(mode):
     assert school.episodes == ended
     assert school.version > 3
     assert school.hidden > 0
+
+
+class Asks(Watched):
+    """Asks for three guides at the first three ends: the one that is loaded, and two others."""
+
+    def sample(self, env: int = 0) -> Plan:
+        plan = super().sample(env)
+        guide = min(max(plan.ticket - 5, 2), 4)  # the first six tickets stand in stock
+        return Plan(plan.ticket, plan.context, 0.5, guide=guide, standing=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+def test_all_guides_that_are_asked_for_in_one_step_are_loaded_and_older_ones_stay():
+    envs = SyncVectorEnv([lambda: make(1)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    school = attach(envs, Asks(2, 10**6, 0.0), act)
+    school.freeze(1)
+    assert school.version == 2
+    envs.reset(seed=0)
+    ends = looped(envs, school, 3)
+    assert [end.ticket for end in ends] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert school.version == 4
+    for seed in range(4):
+        curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
+        teacher = Winning(curriculum, 0.5, np.random.default_rng(seed))
+        teacher.cells.slow = [0.49] * len(teacher.cells)
+        school, ended = played(teacher, 8, AutoresetMode.SAME_STEP, longest=1, steps=30)
+        assert (school.episodes, ended) == (240, 240)
+
+
+@pytest.mark.parametrize("kind", [Uniform, Frontier])
+def test_a_guide_that_is_needed_after_the_teacher_advanced_is_asked_for_in_words(kind):
+    curriculum = Curriculum.listed([[float(i)] for i in range(97)], 0.0)
+    teacher = kind(curriculum, 0.5, np.random.default_rng(0))
+    teacher.cells.slow[0] = 0.9
+    assert teacher._judge()  # it has advanced
+    draws = iter([0, 0, *[50] * 99])  # the first cell's plans need none
+    teacher._draw = lambda: next(draws)
+    envs = SyncVectorEnv([lambda: make(1)])
+    school = attach(envs, teacher, act)
+    assert school.switched is None
+    envs.reset(seed=0)
+    school.after_step(envs.step(np.zeros((1, 1), np.float32))[-1])
+    assert school.switched == "its plans need a guide"
+    school.freeze(1)
+    looped(envs, school, 20)
+    assert school.version == 2
+    assert school.hidden + school.cut > 0

@@ -21,6 +21,7 @@ import rollin
 from rollin import Curriculum, Plan, RollIn, RollinError, Walk
 from rollin.curriculum.teacher import EpisodeEnd
 from rollin.envs.point_umaze import PointUmaze
+from rollin.wrapper.fits import fitted
 from tests.toys import Line, Target
 from tests.wrapper.chain import RHO, Chain, Lengths, P, still
 
@@ -368,6 +369,48 @@ def test_actions_of_a_guide_are_fitted_to_the_space():
     with pytest.raises(RollinError, match="none of Discrete"):
         RollIn(Chain(), guide=lambda o, c: 7, beta=0.999).reset(seed=0)
     RollIn(Chain(), guide=lambda o, c: np.array([[1]]).reshape(()), beta=0.999).reset(seed=0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_actions_that_are_not_finite_are_refused(bad):
+    env = RollIn(Target(), guide=lambda o, c: np.array([bad], np.float32), beta=0.999)
+    with pytest.raises(RollinError, match=r"that is not finite, \[(nan|inf)\]: freeze it from"):
+        env.reset(seed=0)
+    with pytest.raises(RollinError, match="none of Discrete"):
+        RollIn(Chain(), guide=lambda o, c: bad, beta=0.999).reset(seed=0)
+
+
+def test_actions_between_whole_numbers_are_refused():
+    with pytest.raises(RollinError, match=r"none of Discrete\(2\): float 1.7"):
+        RollIn(Chain(), guide=lambda o, c: 1.7, beta=0.999).reset(seed=0)
+    RollIn(Chain(), guide=lambda o, c: np.float32(1.0), beta=0.999).reset(seed=0)
+    whole = spaces.Box(0, 4, (1,), np.int64)
+    assert fitted(np.array([9.0]), whole).tolist() == [4]
+    with pytest.raises(RollinError, match=r"the action \[1.7\], and those of Box.*whole numbers"):
+        fitted(np.array([1.7]), whole)
+
+
+def test_a_guide_that_was_loaded_goes_before_the_one_of_the_constructor():
+    used: list[str] = []
+    env = RollIn(Lengths(1000), guide=lambda o, c: used.append("own") or still(o, c))
+    env.enrol(0, 0)
+    env.load_guide(2, lambda o, c: used.append("loaded") or still(o, c))
+    for version, whose in ((1, "own"), (2, "loaded")):
+        used.clear()
+        env.assign(Plan(version, np.zeros(1), 1.0, guide=version, length=3))
+        env.reset(seed=0)
+        assert set(used) == {whose}
+
+
+def test_a_plan_that_wants_outcomes_of_an_env_without_them_is_told():
+    env = RollIn(Chain())
+    env.enrol(0, 0)
+    env.assign(Plan(1, None, trace=True))
+    env.reset(seed=0)
+    with pytest.raises(
+        RollinError, match=r'told none in its info, only nothing.*info\["outcome"\]'
+    ):
+        env.step(0)
 
 
 def test_a_missing_guide_is_an_error_and_never_an_older_one():

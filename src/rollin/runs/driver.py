@@ -220,8 +220,10 @@ class Driver(ABC, Generic[Config]):
         except LeaveError:  # the last checkpoint is what it goes on from
             pass
         finally:
-            board.close()
-            others.close(finished=finished)
+            try:
+                board.close()
+            finally:
+                others.close(finished=finished)
         if not finished:
             self.directory.write_status("interrupted", **self._full_status(None))
             return False

@@ -21,8 +21,7 @@ class TensorBoardLogger:
         self._flushed = time.monotonic()
         try:
             self._events = EventsFile(self.folder, step)
-            if step > 0:  # an interrupted run may have written beyond
-                self._events.restart(step + 1)
+            self._events.restart(step + 1)  # an interrupted run may have written beyond
         except OSError as error:
             raise self._failure(error) from error
 

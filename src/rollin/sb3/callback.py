@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import stable_baselines3
+from msgspec import to_builtins
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -19,6 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from rollin.checks import one_of
 from rollin.curriculum.teacher import EpisodeEnd, Teacher, check_teacher, claim
 from rollin.errors import RollinError
+from rollin.runs.formats import converted
 from rollin.sb3 import files
 from rollin.sb3.explorer import Explorer, check_explorable, mix_in, suited_level, take_out
 from rollin.sb3.guide import Frozen, check_travels, freeze
@@ -69,8 +71,9 @@ class RollInCallback(BaseCallback):
         self.guide: Frozen | None = None
         self.explorer: Explorer | None = None
         self._stream = Streams(seed)["explorer"]
-        self._loaded: tuple[files.Arrays, dict[str, Any]] | None = None
+        self._loaded: tuple[Path, files.Arrays, files.Saved] | None = None
         self._held: list[PrefixStep] = []  # a roll-in that is still to be stored
+        self._noted: list[tuple[int, int]] = []  # the start that each env was last seen at, if any
         if getattr(teacher, "steps", 0):
             claim(teacher, self)
 
@@ -78,8 +81,14 @@ class RollInCallback(BaseCallback):
 
     def _init_callback(self) -> None:
         env = self.training_env
-        if self.school is None or self.school.link.envs is not env:  # pyright: ignore
+        known = self.school is not None and self.school.link.envs is env  # pyright: ignore
+        if not (known and self._noted):
             self._enrol(env)
+        else:  # a further learn: it has reset the envs, unless it goes on counting steps
+            pairs = zip(self._starts(), self._noted, strict=True)
+            begun = np.array([start != noted for start, noted in pairs])
+            if begun.any():
+                self._book([{}] * env.num_envs, begun, stepped=False)
 
     def _on_training_start(self) -> None:
         if self.explorer is not None:
@@ -89,16 +98,10 @@ class RollInCallback(BaseCallback):
         take_out(self.model)
 
     def _on_step(self) -> bool:
-        assert self.school is not None
         infos, dones = self.locals["infos"], self.locals["dones"]
         self._store_prefix()
         if np.any(dones):
-            ends = self.school.book(self._ends(infos, dones), stepped=True)
-            if self.school.switched is not None:
-                self._switch(self.school.switched)
-            self._note_starts(dones)
-            if ends:
-                self._log()
+            self._book(infos, dones, stepped=True)
         return True
 
     # ------------------------------------------------------------------ the school
@@ -107,6 +110,7 @@ class RollInCallback(BaseCallback):
         """Take over the envs; an episode that nobody planned begins again."""
         if not all(env.env_is_wrapped(RollIn)):
             raise not_wrapped(AttributeError(f"{env.num_envs} envs without it"))
+        self._noted = []  # until all is done
         take_out(self.model)  # of a learn that was broken off
         self.level = self._asked_level or suited_level(self.model)
         self._check(self.model)
@@ -153,11 +157,20 @@ class RollInCallback(BaseCallback):
                 "the model; RollInCallback(teacher, anew=True) begins the curriculum with it."
             )
 
+    def _book(self, infos: Sequence[Mapping[str, Any]], begun: Any, *, stepped: bool) -> None:
+        """Tell the school what ended in envs that have begun another episode."""
+        assert self.school is not None
+        ends = self.school.book(self._ends(infos, begun), stepped=stepped)
+        if self.school.switched is not None:
+            self._switch(self.school.switched)
+        self._note_starts(begun)
+        if ends:
+            self._log()
+
     def _ends(self, infos: Sequence[Mapping[str, Any]], dones: Any) -> Iterator[EpisodeEnd]:
         """Ends of this step; what the reset in it has cut off comes after them."""
-        resets: Any = getattr(self.training_env.unwrapped, "reset_infos", [{}] * len(infos))
         for i in np.flatnonzero(dones).tolist():
-            for info in (infos[i], resets[i]):
+            for info in (infos[i], self._resets[i]):
                 if "rollin_end" in info:
                     yield EpisodeEnd.of_info(info["rollin_end"])
 
@@ -177,12 +190,23 @@ class RollInCallback(BaseCallback):
         self.guide = freeze(self.model)
         self.school.load(self.guide)
 
+    @property
+    def _resets(self) -> Sequence[Mapping[str, Any]]:
+        """What each env told at its last reset."""
+        env = self.training_env.unwrapped
+        return getattr(env, "reset_infos", [{}] * env.num_envs)
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Ticket and use of the episode that each env began last."""
+        found = [info.get("rollin_start", {}) for info in self._resets]
+        return [(start.get("ticket", 0), start.get("serial", 0)) for start in found]
+
     def _note_starts(self, dones: Any) -> None:
         """Whose episodes rolled in, of those that have just begun."""
+        self._noted = self._starts()
         if self.explorer is not None:
-            resets: Any = self.training_env.unwrapped.reset_infos  # pyright: ignore
-            for i in np.flatnonzero(dones):
-                start = resets[i].get("rollin_start", {})
+            for i in np.flatnonzero(dones).tolist():
+                start = self._resets[i].get("rollin_start", {})
                 self.explorer.acting[i] = start.get("hidden", 0) > 0
         if self.prefix == "replay":
             self._held = self.training_env.env_method("take_prefix", indices=[0])[0]
@@ -236,32 +260,40 @@ class RollInCallback(BaseCallback):
 
     def load(self, path: str | Path) -> "RollInCallback":
         """Take back what `save` wrote, when `learn` begins; returns the callback."""
-        tensors, told = files.read(files.beside(path))
-        if self._asked_level not in (None, told["level"]):
+        place = files.beside(path)
+        tensors, values = files.read(place)
+        told: files.Saved = converted(values, files.Saved, place)
+        if self._asked_level not in (None, told.level):
             raise RollinError(
-                f"This was saved with level={told['level']}, and the callback has "
+                f"This was saved with level={told.level}, and the callback has "
                 f"level={self._asked_level}: use the same."
             )
-        self._asked_level = told["level"]
-        self.teacher.set_state(told["school"]["teacher"])
-        self._loaded, self.school = (tensors, told), None
+        with files.taken_from(place):
+            self.teacher.set_state(told.school.teacher)
+        self._asked_level = told.level
+        self._loaded, self.school = (place, tensors, told), None
         claim(self.teacher, self)  # learn resets the envs before there is a guide
         return self
 
-    def _restore(self, tensors: files.Arrays, told: Mapping[str, Any]) -> None:
-        assert self.school is not None
+    def _restore(self, place: Path, tensors: files.Arrays, told: files.Saved) -> None:
         kind = type(self.model).__name__
-        if told["algorithm"] != kind:
+        if told.algorithm != kind:
             raise RollinError(
-                f"This was saved beside a {told['algorithm']}, and the model is a {kind}: load the "
+                f"This was saved beside a {told.algorithm}, and the model is a {kind}: load the "
                 "model that it belongs to."
             )
-        self.school.set_state(told["school"])
-        unpack_generator(self._stream, np.array(told["stream"], np.uint64))
-        if version := int(told["school"]["guide"]):
+        with files.taken_from(place):
+            self._take(tensors, told)
+
+    def _take(self, tensors: files.Arrays, told: files.Saved) -> None:
+        assert self.school is not None
+        self.school.set_state(to_builtins(told.school))
+        unpack_generator(self._stream, np.array(told.stream, np.uint64))
+        if version := told.school.guide:
             self.guide = freeze(self.model)
             self.guide.take(files.under(tensors, "guide."))
             self.guide.statistics = Statistics.of_tensors(files.under(tensors, "statistics."))
             self.school.load(self.guide, version)
         if self.explorer is not None:
-            self.explorer.set_state(files.under(tensors, "explorer."), told["explorer"])
+            state = to_builtins(told.explorer)
+            self.explorer.set_state(files.under(tensors, "explorer."), state)

@@ -2,8 +2,9 @@
 
 The explorer is a second agent of the same kind. It acts in episodes that rolled in, learns from its
 own rows alone, and begins anew at every switch; the main agent learns from all rows, at steps of
-episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by three methods of the
-model's: who acts, what is stored, who learns. Evaluation uses `predict`, which stays the main's.
+episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by four methods of the
+model's: who acts, what is stored, what a step brings, who learns. Evaluation uses `predict`, which
+stays the main's.
 """
 
 import copy
@@ -65,6 +66,11 @@ class Explorer:
             actions[self.acted], buffered[self.acted] = own[self.acted], stored[self.acted]
         return actions, buffered
 
+    def after_step(self) -> None:
+        """Do what its kind does after each step: DQN's moves its target network."""
+        for _ in range(int(self.acted.sum())):
+            self.agent._on_step()
+
     def share(self, gradient_steps: int) -> tuple[int, int]:
         """How many of these updates are the main's, and how many the explorer's."""
         if self._steps.any():
@@ -86,16 +92,17 @@ class Explorer:
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
         """Tensors by name, and JSON-able values."""
         agent, buffer = self.agent, self.agent.replay_buffer
-        tensors = {f"policy.{n}": v.numpy() for n, v in agent.policy.state_dict().items()}
+        tensors = {f"policy.{n}": _array(v) for n, v in agent.policy.state_dict().items()}
         for name, module in optimizers(agent).items():
             for i, state in module.state_dict()["state"].items():
-                tensors |= {f"optimizer.{name}.{i}.{key}": v.numpy() for key, v in state.items()}
+                tensors |= {f"optimizer.{name}.{i}.{key}": _array(v) for key, v in state.items()}
         if getattr(agent, "log_ent_coef", None) is not None:
-            tensors["log_ent_coef"] = agent.log_ent_coef.detach().numpy()
+            tensors["log_ent_coef"] = _array(agent.log_ent_coef)
         for name, column in columns(buffer).items():
             tensors[f"buffer.{name}"] = np.ascontiguousarray(column[: self.rows])
         told = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
-        return tensors, told | {"due": self._due.tolist(), "steps": self._steps.tolist()}
+        told |= {"due": self._due.tolist(), "steps": self._steps.tolist()}
+        return tensors, told | {"calls": getattr(agent, "_n_calls", 0)}
 
     def set_state(self, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
         """Take back what `get_state` gave."""
@@ -117,16 +124,21 @@ class Explorer:
                 number, part = key.split(".", 1)
                 state.setdefault(int(number), {})[part] = value
             module.load_state_dict({**module.state_dict(), "state": state})
+        pos, full = int(told["pos"]), bool(told["full"])
+        rows = buffer.buffer_size if full else pos
         for name, column in columns(buffer).items():
             kept = tensors[f"buffer.{name}"]
-            if len(kept) > len(column) or kept.shape[1:] != column.shape[1:]:
+            if not pos < len(column) or kept.shape != (rows, *column.shape[1:]):
                 raise RollinError(
-                    f"The explorer's {name} were saved with shape {kept.shape} and its buffer has "
-                    f"{column.shape}: make the model as it was when it was saved."
+                    f"The explorer's {name} were saved with shape {kept.shape} up to row {pos}, "
+                    f"and its buffer has {column.shape}: make the model as it was when it was "
+                    "saved."
                 )
-            column[: len(kept)] = kept
-        buffer.pos, buffer.full = int(told["pos"]), bool(told["full"])
+            column[:rows] = kept
+        buffer.pos, buffer.full = pos, full
         agent._n_updates = int(told["updates"])
+        if hasattr(agent, "_n_calls"):
+            agent._n_calls = int(told["calls"])
         self._due, self._steps = np.array(told["due"], float), np.array(told["steps"], float)
 
 
@@ -143,18 +155,24 @@ def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
         "lr_schedule",
     }  # fmt: skip
     options = {name: value for name, value in vars(model).items() if name not in left_out}
-    agent: Any = kind(model.policy_class, None, device="cpu", _init_setup_model=False)
+    agent: Any = kind(model.policy_class, None, device=model.device, _init_setup_model=False)
     vars(agent).update({**options, "policy_kwargs": copy.deepcopy(model.policy_kwargs)})
     agent.seed, agent.n_envs, agent.tensorboard_log = None, 1, None
     agent.replay_buffer_kwargs = {}
     agent.num_timesteps = agent._n_updates = 0
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    if hasattr(agent, "_n_calls"):  # DQN's steps, by which it moves its target
+        agent._n_calls = 0
+    with torch.random.fork_rng(devices=[]):  # networks are drawn on the CPU, then moved
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed GPUs, too
         agent._setup_model()
     agent._vec_normalize_env = model.get_vec_normalize_env()
     agent.set_logger(Logger(None, []))
     agent.policy.set_training_mode(False)
     return agent
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
 
 
 def optimizers(agent: Any) -> dict[str, torch.optim.Optimizer]:
@@ -202,6 +220,7 @@ def _row(part: Any, i: int) -> Any:
 
 def mix_in(model: Any, explorer: Explorer) -> None:
     """Let the explorer take part: by a subclass of the model's own class, while it learns."""
+    take_out(model)  # a learn that was broken off has left one in
     kind: Any = type(model)
 
     class Exploring(kind):
@@ -211,6 +230,10 @@ def mix_in(model: Any, explorer: Explorer) -> None:
 
         def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
             super()._store_transition(Tee(replay_buffer, explorer), *row)  # pyright: ignore[reportCallIssue]
+
+        def _on_step(self) -> None:
+            super()._on_step()
+            explorer.after_step()
 
         def train(self, gradient_steps: int, batch_size: int = 64) -> None:
             main, own = explorer.share(gradient_steps)

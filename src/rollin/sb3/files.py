@@ -1,22 +1,82 @@
 """What a callback keeps beside a model: one safetensors file, no pickle."""
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
-from rollin.errors import RollinError, reason
-from rollin.regular import check_regular
+from rollin.errors import RollinError, told
+from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.runs.files import write_atomically
+from rollin.runs.formats import Count
 
 FORMAT = 2
 KEY = "rollin"
 Arrays = dict[str, NDArray[Any]]
+Words = Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=6, max_length=6)]
+Rest = Annotated[float, Meta(ge=-1e-6, le=1)]  # of an update, after rounding
+Steps = Annotated[float, Meta(ge=0)]
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What values of another form lead to; RuntimeError: torch's."""
+
+
+class Header(Struct):
+    """The part of a safetensors header that holds text."""
+
+    metadata: dict[str, str] = msgspec.field(name="__metadata__", default_factory=dict)
+
+
+class WrapperSaved(Struct, forbid_unknown_fields=True):
+    """The state of one `RollIn`."""
+
+    stream: Words
+    counts: tuple[Count, Count, Count, Count]
+
+
+class SchoolSaved(Struct, forbid_unknown_fields=True):
+    """The state of a school."""
+
+    teacher: dict[str, Any]
+    envs: list[WrapperSaved]
+    counts: tuple[Count, Count, Count, Count, Count]
+    guide: Count
+
+
+class ExplorerSaved(Struct, forbid_unknown_fields=True):
+    """The state of an explorer beside its tensors; calls: its steps, if it is a DQN."""
+
+    pos: Count
+    full: bool
+    updates: Count
+    due: tuple[Rest, Rest]
+    steps: tuple[Steps, Steps]
+    calls: Count = 0  # 0.2.0 did not write it
+
+
+class Saved(Struct, forbid_unknown_fields=True):
+    """What a callback writes beside its tensors."""
+
+    format: int
+    school: SchoolSaved
+    level: Literal[1, 2]
+    algorithm: str
+    stable_baselines3: str
+    stream: Words
+    explorer: ExplorerSaved | None = None
+
+    def __post_init__(self) -> None:
+        if (self.explorer is None) != (self.level == 1):
+            raise ValueError("level 2 has an explorer, and level 1 has none")
 
 
 def beside(path: str | Path) -> Path:
@@ -25,43 +85,55 @@ def beside(path: str | Path) -> Path:
     return path.with_name(path.name.removesuffix(".zip") + ".rollin.safetensors")
 
 
-def write(path: Path, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
+def write(path: Path, tensors: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able values in one file, the old one or the new."""
     kept = {  # NumPy gives a single number an axis when it makes it contiguous
         name: np.ascontiguousarray(value).reshape(np.shape(value))
         for name, value in tensors.items()
     }
-    text = json.dumps({"format": FORMAT, **told}, allow_nan=False)
+    text = json.dumps({"format": FORMAT, **values}, allow_nan=False)
     write_atomically(path, save(kept, {KEY: text}))
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Tensors and values of a file that `write` made."""
-    try:
-        check_regular(path)
-        with safe_open(path, "numpy") as file:
-            text = (file.metadata() or {}).get(KEY, "")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
-    except FileNotFoundError as error:
+    if not os.path.lexists(path):
         raise RollinError(
             f"{path} does not exist: callback.save(model_path) writes it beside the model."
-        ) from error
-    except OSError as error:
-        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
-    except SafetensorError as error:
+        )
+    data = read_bounded(path, LARGEST_DATA)
+    try:
+        tensors = load(data)
+        header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+        text = msgspec.json.decode(header, type=Header).metadata.get(KEY, "")
+    except (SafetensorError, KeyError, ValueError) as error:  # also of dtypes NumPy lacks
         raise RollinError(
-            f"{path} is damaged, or was not written by a callback: {error}."
+            f"{path} is damaged, or was not written by a callback: {told(error)}."
         ) from error
     try:
-        told = json.loads(text)
-    except ValueError as error:
+        values = msgspec.json.decode(text)
+    except RecursionError as error:
+        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
+    except msgspec.DecodeError as error:
         raise RollinError(f"{path} was not written by RollInCallback.save.") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise RollinError(
             f"{path} has a format that this version does not know: take the version of rollin that "
             "wrote it."
         )
-    return tensors, told
+    return tensors, values
+
+
+@contextmanager
+def taken_from(path: Path) -> Iterator[None]:
+    """Inside, what does not fit into teacher or model is told in one sentence."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise RollinError(
+            f"{path} does not hold what this callback keeps ({told(error)}): it is damaged, or "
+            "teacher and model are not as they were. Restore the file that callback.save wrote."
+        ) from error
 
 
 def under(tensors: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -78,9 +78,7 @@ class TorchGuide(StaysHere):
 
     def begin(self, seed: int) -> None:
         """Draw from here on as this seed says."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self._draws = torch.random.get_rng_state()
+        self._draws = torch.Generator().manual_seed(seed).get_state()
 
     def __call__(self, observation: Any, context: Any) -> Any:
         """An action for a raw observation, which shows the context already."""

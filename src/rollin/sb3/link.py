@@ -27,9 +27,9 @@ class SB3Link:
             for plan in stock:
                 self.envs.env_method("assign", plan, indices=[i])
 
-    def load_guide(self, version: int, guide: Any) -> None:
-        """Load a guide in every wrapper."""
-        self.envs.env_method("load_guide", version, guide)
+    def load_guide(self, version: int, guide: Any, planned: Sequence[int]) -> None:
+        """Load a guide in every wrapper; planned: versions that plans to come ask for."""
+        self.envs.env_method("load_guide", version, guide, planned)
 
     def get_states(self) -> list[dict[str, Any]]:
         """The state of every wrapper."""

@@ -9,7 +9,7 @@ The order of wrappers is env → TimeLimit → stacks, flattening → RollIn →
 normaliser: what lies inside is stepped by the guide, too, and what lies outside is not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -28,7 +28,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     teacher: asked once an episode, in the same process; without one, plans come by `assign`, or
     every episode is played with this guide, beta and gamma under the context of `set_context`.
-    guide: an action for an observation and a context; one that is given here serves all plans.
+    guide: an action for an observation and a context; one that is given here serves all plans whose
+    own guide was not loaded.
     gamma: the agent's discount; a roll-in stops with probability 1 - γ after each of its steps.
     seed: of the stream that draws roll-ins, the env's own is left alone; give each env another. A
     reset with a seed begins a stream of both seeds, so that it repeats.
@@ -119,9 +120,12 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         for plan in (given,) if isinstance(given, Plan) else given:
             self.assign(plan)
 
-    def load_guide(self, version: int, guide: Guide) -> None:
-        """Keep a guide under its version, of the others the one before and those of plans."""
-        self._prefix.load(version, guide, {plan.guide for plan in self.plans})
+    def load_guide(self, version: int, guide: Guide, planned: Iterable[int] = ()) -> None:
+        """Keep a guide under its version, of the others the one before and those of plans.
+
+        planned: versions that plans ask for which are still to be assigned.
+        """
+        self._prefix.load(version, guide, {*planned, *(plan.guide for plan in self.plans)})
 
     def set_context(self, context: Any) -> None:
         """Play under this context from the next reset on, where no teacher plans."""

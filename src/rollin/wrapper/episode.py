@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rollin.curriculum.teacher import EpisodeEnd, Plan
+from rollin.errors import RollinError
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ class Episode:
         self.length += 1
         self.total += reward
         if self.plan.trace:
+            if "outcome" not in info:
+                raise RollinError(
+                    "The teacher wants the outcomes of an episode, and a step of the env told none "
+                    f"in its info, only {', '.join(sorted(info)) or 'nothing'}: let the env give "
+                    'info["outcome"], or take a teacher whose wants is without "trace".'
+                )
             self.trace.append(np.array(info["outcome"]))
 
     def forget_prefix(self, steps: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from rollin.errors import RollinError
 
@@ -60,16 +61,35 @@ def fitted(action: Any, space: spaces.Space[Any]) -> Any:
     try:
         array = np.asarray(action)
         if isinstance(space, spaces.Box) and array.shape == space.shape:
-            return np.clip(array, space.low, space.high).astype(space.dtype)
-        if isinstance(space, spaces.Discrete) and space.contains(int(array)):
+            return _clipped(array, space)
+        if isinstance(space, spaces.Discrete) and space.contains(int(array)) and _whole(array):
             return np.int64(array)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         pass
     shape = getattr(action, "shape", "")
     raise RollinError(
         f"The guide gave an action that is none of {space}: {type(action).__name__} "
         f"{shape or repr(action)}; guide and env must have the same spaces."
     )
+
+
+def _clipped(action: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
+    """Refuses what has no place in the box, nor one beside it."""
+    if not np.isfinite(action).all():
+        raise RollinError(
+            f"The guide gave an action that is not finite, {action.tolist()}: freeze it from an "
+            "actor whose parameters are finite."
+        )
+    if np.issubdtype(space.dtype, np.integer) and not _whole(action):
+        raise RollinError(
+            f"The guide gave the action {action.tolist()}, and those of {space} are whole "
+            "numbers: round it in the guide."
+        )
+    return np.clip(action, space.low, space.high).astype(space.dtype)
+
+
+def _whole(action: NDArray[Any]) -> bool:
+    return bool((np.floor(action) == action).all())
 
 
 def attribute(env: Env, name: str) -> Any:

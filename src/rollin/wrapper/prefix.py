@@ -22,7 +22,8 @@ CUT_WARNING, CUT_LEAST = 0.2, 50  # share of roll-ins that end their episode; ro
 class Prefix:
     """Guides by version, the stream that roll-ins are drawn from, and how many steps they took.
 
-    own: a guide that serves all plans; kept: hidden steps for `take`, None if nobody wants them.
+    own: serves all plans whose guide was not loaded; kept: hidden steps for `take`, None if nobody
+    wants them.
     """
 
     def __init__(self, env: Env, own: Guide | None, show: Show | bool, seed: int) -> None:

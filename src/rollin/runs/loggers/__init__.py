@@ -8,6 +8,7 @@ handed to them again: a repeated run gives the same ones.
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -151,20 +152,21 @@ class Loggers:
 
     def close(self, *, finished: bool) -> None:
         """End all of them."""
-        for name, logger in [*self._open.items()]:
+        for name in [*self._open]:
             try:
-                logger.close(finished=finished)
+                self._open.pop(name).close(finished=finished)
             except Exception as error:
                 self._leave(name, error)
-        self._open.clear()
 
     def _note(self) -> None:
         told = msgspec.to_builtins(LoggersFile(self._logged))
         write_json(self._directory.path / FILE, told, durable=False)
 
     def _leave(self, name: str, error: Exception) -> None:
-        """Go on without a logger, and say so."""
-        self._open.pop(name, None)
+        """Go on without a logger, which is closed if it is open, and say so."""
+        if (logger := self._open.pop(name, None)) is not None:
+            with suppress(Exception):  # the first failure is the one to tell
+                logger.close(finished=False)
         why = str(error).rstrip(".") if isinstance(error, RollinError) else told(error)
         sys.stderr.write(f"rollin: --log {name} failed, and the run goes on without it: {why}.\n")
 
