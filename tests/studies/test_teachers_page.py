@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rollin.paper.curricula import SMALL_TASKS
 from rollin.runs.records import Costs, Curve, Record, write_records
@@ -52,6 +53,23 @@ def test_arms_are_compared_with_ours(found):
     assert cell.startswith("−14.0; 0.06 [0.00, ")
     assert cell.endswith("; 0.2")
     assert rows[1].split(" | ")[1] == "−8.0"
+
+
+def test_the_lower_bound_of_a_difference_is_that_of_a_t_test():
+    x, y = np.array([1.0, 0.9, 0.7, 1.0]), np.array([0.5, 0.2, 0.4])
+    told = stats.ttest_ind(x, y, equal_var=False, alternative="greater").confidence_interval(0.95)
+    assert page.lower_bound(x, y) == pytest.approx(told.low)
+    assert page.lower_bound(np.ones(3), np.zeros(3)) == 1.0
+
+
+def test_ours_is_set_beside_the_rule_by_hand(found):
+    assert page.against_hand(found).count("\n") == 1  # no roll-in by hand here
+    task = SMALL_TASKS[0]
+    more = {**found, (task, page.HAND): found[task, ("hand", "0")]}
+    (row,) = page.against_hand(more).splitlines()[2:]
+    # shares 1, 1, ½ against ½, ¼, 0
+    low = page.lower_bound(np.array([1.0, 1.0, 0.5]), np.array([0.5, 0.25, 0.0]))
+    assert row.split(" | ")[1] == f"+0.58, above {low:+.2f}".replace("-", "−")
 
 
 def test_no_two_arms_look_alike():
