@@ -204,7 +204,7 @@ def test_a_machine_that_does_not_see_the_directory_is_sent_its_files(cluster, tm
     executor._mark.write_text("what another machine has there")
     assert run_jobs([job], executor, on_event=seen.append) == []
     steps = [r.status["step"] for r in seen if r.kind == "progress"]
-    assert steps[0] > saved  # it did not begin anew
+    assert steps[0] >= saved  # it did not begin anew
     assert (job.out / "result.json").exists()
     assert not (job.out / "checkpoint").exists()
 
