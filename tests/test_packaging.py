@@ -66,7 +66,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
 
 
 def test_the_sdist_holds_what_its_tests_and_pages_need(built: Built) -> None:
-    folders = ("src", "tests", "benchmarks", "studies", "results", "docs", "examples")
+    folders = ("src", "tests", "benchmarks", "studies", "results", "policies", "docs", "examples")
     for folder in folders:
         assert files(folder) <= built.sdist, folder
     top = {name for name in built.sdist if "/" not in name}

@@ -7,6 +7,7 @@ cluster, an extra or minutes is not run, but parsed (`ONLY_PARSED`).
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ SHORT: dict[tuple[str, str], list[str]] = {
     ("reproduce", "four-rooms"): ["--cells=reward=hard,alpha=0.001,beta=0", "--seeds=1",
                                   "--steps=10"],
     ("evaluate", ""): ["--episodes=1"],
+    ("export", ""): ["--episodes=1"],
 }  # fmt: skip
 """By command and task (any, if empty): what makes it take a second."""
 ONLY_PARSED = {
@@ -102,6 +104,7 @@ def test_every_printed_command_works_in_order_in_one_directory(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text(MODULE)
+    shutil.copytree(ROOT / "policies", tmp_path / "policies")  # as in a checkout
     assert "my_task" in write_files(PAGES, tmp_path)
     goals = [(x, 0) for x in range(4)]
     mdp = rollin.grid_world(rollin.Grid(4, 1), goals, reward=lambda d: (d == 0) * 1.0)
