@@ -1,4 +1,4 @@
-"""Tables of docs/results/curricula.md on what a wrong R costs, and on the slow maze's discount."""
+"""Tables of docs/results/curricula.md on what a wrong R costs, and on the slow maze."""
 
 from pathlib import Path
 
@@ -6,7 +6,11 @@ from rollin.runs.records import RUNS, Record, read_records
 from studies.curricula_page import standings
 
 RESULTS = Path(__file__).parents[1] / "results"
-CHECKS = {"wrong-threshold": ("threshold", "R"), "slow-gamma": ("gamma", "γ")}
+CHECKS = {
+    "wrong-threshold": ("threshold", "R"),
+    "slow-gamma": ("gamma", "γ"),
+    "slow-maze": ("beta", "β"),
+}
 """Studies by name: the label that tells their arms apart, and what that is called."""
 NONE = "No records of this study have been committed yet."
 
