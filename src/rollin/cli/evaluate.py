@@ -167,11 +167,16 @@ def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> li
         return [options.context]
     return {
         "all": list(range(last + 1)),
-        "some": sorted({trained.k, *(last * i // (SOME - 1) for i in range(SOME))}),
+        "some": some_contexts(trained),
         "reached": list(range(trained.k + 1)),
         "current": [trained.k],
         "last": [last],
     }[options.contexts or default]
+
+
+def some_contexts(trained: Playable) -> list[int]:
+    """Contexts at equal distances, and the one that training stands on."""
+    return sorted({trained.k, *(trained.K * i // (SOME - 1) for i in range(SOME))})
 
 
 def play(trained: Playable, k: int, options: EvaluateOptions, camera: Camera | None) -> Played:

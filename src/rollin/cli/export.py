@@ -9,7 +9,7 @@ import tyro
 
 from rollin.checks import MOST_STEPS, at_least
 from rollin.cli.arguments import make_console, parse
-from rollin.cli.evaluate import SOME, playable, row_of
+from rollin.cli.evaluate import playable, row_of, some_contexts
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.report.card import card
 from rollin.runs.directory import RunDirectory
@@ -51,9 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     check_free(options.out)
     console = make_console(120)
     with playable(options.run, trust=options.trust) as trained:
-        contexts = sorted({trained.k, *(trained.K * i // (SOME - 1) for i in range(SOME))})
         rows = []
-        for k in contexts:
+        for k in some_contexts(trained):
             with console.status(f"context {k} of {trained.K}"):
                 found = trained.evaluate(k, options.episodes, options.seed, lambda *_: None)
             rows.append(row_of(trained, k, found))
