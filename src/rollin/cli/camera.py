@@ -1,5 +1,6 @@
 """Films a run's environment: by its own pictures, or by ours of its outcomes if it gives none."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,16 +21,18 @@ Array = NDArray[Any]
 
 
 class Camera:
-    """Films some contexts; hint: what to do if the environment cannot be drawn.
+    """Films some contexts, every so many steps; hint: what to do if the env cannot be drawn.
 
     An env that was made without a render mode gives no pictures: its outcomes are drawn instead.
     """
 
-    def __init__(self, trained: Playable, contexts: Sequence[int], hint: str) -> None:
+    def __init__(self, trained: Playable, contexts: Sequence[int], every: int, hint: str) -> None:
         self.film = Film()
+        self.every = every
         self.ours = getattr(trained.env.env, "render_mode", None) is None
         self._trained, self._contexts, self._hint = trained, contexts, hint
         self._failed: RollinError | None = None
+        self._steps: Counter[int] = Counter()
         self._paths: dict[int, list[Array]] = {}
 
     def take(self, k: int, outcome: Array) -> None:
@@ -39,10 +42,12 @@ class Camera:
         if self.ours:
             self._paths.setdefault(k, []).append(outcome)
             return
-        try:
-            self.film.add(rendered(self._trained, self._hint))
-        except RollinError as error:
-            self._failed = error
+        if self._steps[k] % self.every == 0:
+            try:
+                self.film.add(rendered(self._trained, self._hint))
+            except RollinError as error:
+                self._failed = error
+        self._steps[k] += 1
 
     def developed(self) -> Film:
         """All pictures, or the error that kept them from being taken."""

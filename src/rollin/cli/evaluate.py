@@ -16,7 +16,7 @@ from rich.table import Table
 from rollin.checks import MOST_STEPS, at_least
 from rollin.cli.arguments import check_file, make_console, parse
 from rollin.cli.camera import Camera
-from rollin.cli.film import FILMS, check_encoder, write_video
+from rollin.cli.film import MOST, check_encoder, thinning, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.context is not None and options.contexts is not None:
         raise RollinError("--context and --contexts both choose contexts: use one.")
     at_least(0, "--seed", options.seed)
-    check_file("--video", options.video, FILMS)
+    check_file("--video", options.video, MOST)
     check_encoder(options.video)
     check_file("--picture", options.picture, PICTURES)
     check_file("--json", options.json)
@@ -126,9 +126,11 @@ def _is_number(value: Any) -> bool:
 def show(trained: Playable, options: EvaluateOptions) -> None:
     """Play, and write what is asked for; a drawing or a film that fails leaves table and JSON."""
     camera = None
+    steps_per_second = trained.env.env.metadata.get("render_fps") or 30
     if options.video is not None:
         hint = choose_renderer() if "mujoco" in sys.modules else ""  # other envs draw otherwise
-        camera = Camera(trained, chosen(trained, options, "current"), hint)
+        every = thinning(options.video, steps_per_second)
+        camera = Camera(trained, chosen(trained, options, "current"), every, hint)
     console = make_console(120)
     played = []
     for k in chosen(trained, options, "some"):
@@ -144,8 +146,7 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
         draw(trained, played, options.picture)
         console.print(f"Picture: {options.picture}", soft_wrap=True)
     if options.video is not None and camera is not None:
-        frames_per_second = trained.env.env.metadata.get("render_fps", 30)
-        write_video(options.video, camera.developed(), frames_per_second)
+        write_video(options.video, camera.developed(), steps_per_second / camera.every)
         console.print(f"Video: {options.video}, {len(camera.film)} frames", soft_wrap=True)
         if camera.ours:
             console.print(

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from rollin.runs.systems import patiently
 
 Picture = NDArray[np.uint8]
 
-FILMS = (".gif", ".mp4")
-SHORTEST = 20  # milliseconds of a picture in a GIF: browsers show less as 100
+MOST = {".gif": 30, ".mp4": 60}
+"""Pictures a second: more are hardly seen, take long to render, and browsers slow a GIF down."""
 
 
 class Film:
@@ -50,7 +49,12 @@ def check_encoder(path: Path | None) -> None:
         )
 
 
-def write_video(path: Path, film: Film, frames_per_second: int) -> None:
+def thinning(path: Path, frames_per_second: int) -> int:
+    """Of how many steps one is worth a picture: a robot takes up to 125 in a second."""
+    return max(1, math.ceil(frames_per_second / MOST[path.suffix]))
+
+
+def write_video(path: Path, film: Film, frames_per_second: float) -> None:
     """Write all pictures."""
     if path.suffix == ".gif":
         write_atomically(path, gif_of(film, frames_per_second))
@@ -66,12 +70,10 @@ def write_video(path: Path, film: Film, frames_per_second: int) -> None:
         remove_file(temporary)
 
 
-def gif_of(film: Film, frames_per_second: int, comment: str = "") -> bytes:
+def gif_of(film: Film, frames_per_second: float, comment: str = "") -> bytes:
     """All pictures as a GIF that repeats; comment: kept in the file, and not shown."""
-    every = math.ceil(SHORTEST * frames_per_second / 1000)
-    milliseconds = round(1000 * every / frames_per_second)
-    kept = islice(film, 0, None, every)
-    pictures = (Image.fromarray(picture).quantize(64) for picture in kept)
+    milliseconds = round(1000 / frames_per_second)
+    pictures = (Image.fromarray(picture).quantize(64) for picture in film)
     data = io.BytesIO()
     first = next(pictures)
     told = {"duration": milliseconds, "loop": 0, "comment": comment}

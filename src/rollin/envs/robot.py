@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+SHADOWS = 1024  # pixels of MuJoCo's map of them: 4096, its default, takes half of a picture's time
 
 class RobotEnv(ContextualEnv):
     """A robot with a context beside its observation, until `horizon` steps are over."""
@@ -28,6 +29,7 @@ class RobotEnv(ContextualEnv):
         printed: Curriculum,
     ) -> None:
         self.robot = robot
+        robot.model.vis.quality.shadowsize = SHADOWS
         self.horizon = at_least(1, "horizon", horizon)
         self.render_mode, self.metadata = robot.render_mode, robot.metadata
         self.context_space = context_space
