@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 SHADOWS = 1024  # pixels of MuJoCo's map of them: 4096, its default, takes half of a picture's time
 
+
 class RobotEnv(ContextualEnv):
     """A robot with a context beside its observation, until `horizon` steps are over."""
 

@@ -236,7 +236,8 @@ def act(p, observation, state, function, action):
     """
     layers, theta, size = mem.actor_layers(p), mem.theta(p), action.shape[0]
     last, scratch = layers.shape[0] - 1, mem.acting(p)
-    scratch[0, : layers[0, IN]] = observation
+    for i in range(layers[0, IN]):
+        scratch[0, i] = observation[i]
     for layer in range(last + 1):
         inner, wide = layers[layer, IN], panels(layers[layer, OUT])
         weights, step = base(theta) + LINE * layers[layer, WEIGHTS], LINE * (inner + 1)

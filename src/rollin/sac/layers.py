@@ -21,7 +21,7 @@ from rollin.sac.products import (
     multiply_single,
 )
 from rollin.sac.team import share
-from rollin.sac.vector import LINE, base, compiled, transpose
+from rollin.sac.vector import LINE, base, compiled, copy_line, transpose
 
 BETA1, BETA2, EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)  # Adam
 REST1, REST2 = np.float32(0.1), np.float32(0.001)  # 1 - β, not rounded twice
@@ -138,7 +138,7 @@ def descend(p, layers, layer, x, x_panel, delta, d_panel, step, offset, who):
         multiply_across(inputs, x_panel, above, d_panel, out, out_panel, weights, some, samples)
         for i in range(some):
             if weights < rows:
-                strip[i * rows + weights] = sums[panel + i - begin]
+                copy_line(base(sums[panel + i - begin]), base(strip[i * rows + weights]))
             line = layers[layer, WEIGHTS] + (panel + i) * (size + 1) + first
             target_begin = PANEL * (line - offset) if offset >= 0 else NONE
             gradient = strip[i * rows : (i + 1) * rows].reshape(rows * PANEL)

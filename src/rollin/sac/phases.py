@@ -1,6 +1,7 @@
 """The parts of one SAC update, each on some samples or weights; `kernels` puts them in order.
 
 Samples are the rows of all matrices, which are in panels (`products`); p is the table of `memory`.
+What is called from one place is inlined there: it would be compiled alone and then once more.
 """
 
 import math
@@ -38,7 +39,7 @@ from rollin.sac.memory import (
 )
 from rollin.sac.panels import IN, OUT, TURNED, TURNED_INPUTS, WEIGHTS
 from rollin.sac.products import BIAS, GATE, STORE, multiply, multiply_few
-from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, transpose
+from rollin.sac.vector import LINE, base, compiled, copy_line, gate_line, inlined, transpose
 
 # ------------------------------------------------------------------ inputs and actions
 
@@ -57,7 +58,7 @@ def _take(batch, column, target, size, first, count):
             row, line = row + batch.strides[0], line + LINE
 
 
-@compiled
+@inlined
 def take_inputs(p, block, first, count):
     """Rows of the batch as inputs of actor and critics; some samples of POLICY or NEXT.
 
@@ -93,7 +94,7 @@ def policy_heads(p, block, first, count):
         transpose(lines[n], first, 0, heads, n * PANEL, first, count, some)
 
 
-@compiled
+@inlined
 def choose_actions(p, block, first, count):
     """The policy's actions at s or s', which become inputs of the critics; some samples."""
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
@@ -116,7 +117,7 @@ def temperature(p):
 # ------------------------------------------------------------------ critics
 
 
-@compiled
+@inlined
 def evaluate(p, c, first, count):
     """Critic c on the data, and before it its target at (s', π(s')); some samples."""
     x, h, rows = mem.x(p), mem.critic(p), mem.rows(p)
@@ -124,7 +125,7 @@ def evaluate(p, c, first, count):
     values(mem.theta(p), mem.critic_layers(p)[c], x[DATA], c, h, rows[DATA_Q + c], first, count)
 
 
-@compiled
+@inlined
 def critic_backward(p, c, first, count):
     """The Bellman targets y, and the error of critic c carried back; some samples."""
     batch, rows, h, delta = mem.batch(p), mem.rows(p), mem.critic(p), mem.delta(p)
@@ -146,7 +147,7 @@ def critic_backward(p, c, first, count):
     backward(mem.turned(p), layers, last - 1, h, c, delta, c, first, count)
 
 
-@compiled
+@inlined
 def critic_loss(p):
     """Σ_c mean (Q_c - y)², and the mean of Q."""
     samples, rows = mem.batch(p).shape[0], mem.rows(p)
@@ -158,7 +159,7 @@ def critic_loss(p):
     return loss / samples, mean / (2 * samples)
 
 
-@compiled
+@inlined
 def critic_descend(p, c, step, who):
     """Adam on critic c; its target follows."""
     tables, h, delta, x = mem.critic_layers(p), mem.critic(p), mem.delta(p), mem.x(p)
@@ -174,7 +175,7 @@ def critic_descend(p, c, step, who):
 # ------------------------------------------------------------------ actor
 
 
-@compiled
+@inlined
 def _where_smaller(p, c, order):
     """Write down the samples at which critic c is the smaller, and return how many they are."""
     mine, other = mem.rows(p)[POLICY_Q + c], mem.rows(p)[POLICY_Q + 1 - c]
@@ -185,7 +186,7 @@ def _where_smaller(p, c, order):
     return np.int64(found)
 
 
-@compiled
+@inlined
 def minimum_backward(p, first, count, rank):
     """∂ min(Q_1, Q_2)/∂a of some samples, counted through both critics' in turn.
 
@@ -199,7 +200,7 @@ def minimum_backward(p, first, count, rank):
         first, end = max(first - found, 0), max(end - found, 0)
 
 
-@compiled
+@inlined
 def _slope(p, c, order, first, count):
     """∂Q_c/∂a of the samples order[first] … order[first + count].
 
@@ -234,7 +235,7 @@ def _slope(p, c, order, first, count):
             slope[j, order[b]] = gate[j // PANEL, b, j % PANEL]
 
 
-@compiled
+@inlined
 def actor_backward(p, first, count):
     """The actor's loss carried back; some samples."""
     layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
@@ -256,7 +257,7 @@ def actor_backward(p, first, count):
     backward(mem.turned(p), layers, last - 1, h, POLICY, delta, 0, first, count)
 
 
-@compiled
+@inlined
 def actor_loss(p):
     """mean(τ log π - min Q), and the entropy -mean log π."""
     samples, rows, tau = mem.batch(p).shape[0], mem.rows(p), temperature(p)
@@ -269,7 +270,7 @@ def actor_loss(p):
     return loss / samples, -log_prob / samples
 
 
-@compiled
+@inlined
 def actor_descend(p, step, who):
     """Adam on the actor."""
     layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
@@ -282,7 +283,7 @@ def actor_descend(p, step, who):
     descend(p, layers, last, inputs, panel, base(lines), lines.strides[0], step, NONE, who)
 
 
-@compiled
+@inlined
 def temperature_step(p, entropy, step):
     """Adam on log τ for the loss τ (entropy - target entropy)."""
     i, gradient = mem.theta(p).size - PANEL, mem.gradient(p)[0, 0]

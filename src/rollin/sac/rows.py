@@ -37,10 +37,13 @@ def insert(rows, slot, observation, action, context, following, outcome, reward,
         return -1
     row, i = rows[slot], 0
     for part in (action, observation, context, following):
-        row[i : i + len(part)] = part
-        i += len(part)
+        for x in part:
+            row[i] = x
+            i += 1
     row[i], row[i + 1] = reward, flag
-    row[i + 2 :] = outcome
+    for x in outcome:
+        row[i + 2] = x
+        i += 1
     return -1
 
 

@@ -178,6 +178,6 @@ def alias_rows(probabilities: Any, bits: int, alias: U32) -> None:
     weights = np.zeros((4, 1 << bits), np.int32)
     order = np.zeros((4, (1 << bits) + 1), np.uint32)
     for i in range(len(probabilities)):
-        quantise(probabilities[i], bits, weights[0])
-        weights[1:] = weights[0]
+        for row in weights:  # one would do, but four are built together
+            quantise(probabilities[i], bits, row)
         build_aliases(weights, bits, order, alias[i], alias[i], alias[i], alias[i])

@@ -169,8 +169,8 @@ def rollouts(
     for first in range(0, B, LANES):
         lanes = min(LANES, B - first)
         fill_random(rng, words, T * lanes * per_step)
-        state[:lanes] = starts[first : first + lanes]
-        value[:lanes] = 0.0
+        for i in range(lanes):
+            state[i], value[i] = starts[first + i], 0.0
         for t in range(T):
             drawn = words[t * lanes * per_step : (t + 1) * lanes * per_step]
             _advance(drawn, state[:lanes], alias, successors, fan_alias, bits, fan, trace[t])
