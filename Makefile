@@ -27,8 +27,9 @@ demo: $(VENV)/core
 # the tests' own bytecode is kept even where the shell says not to: collecting them takes half the time
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
+# three processes, because some tests wait for a cluster or a browser
 test: $(VENV)/dev browser
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 # without those of tests/slow.txt: no runs of seconds, no browser, no cluster
 test-fast: $(VENV)/dev

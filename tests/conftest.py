@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from rollin.sweeps.local import THREAD_VARIABLES
 from rollin.tabular.mdp import ContextualMDP
 from tests.here import HereExecutor
+from tests.memory import use_memory
 
 settings.register_profile(
     "rollin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -35,7 +36,8 @@ settings.register_profile(
 settings.load_profile("rollin")
 
 if "ROLLIN_TEST_STATE" not in os.environ:  # workers have their parent's
-    os.environ["ROLLIN_TEST_STATE"] = tempfile.mkdtemp(prefix="rollin-tests-")
+    use_memory()
+    os.environ["ROLLIN_TEST_STATE"] = tempfile.mkdtemp(prefix="rollin-state-")
     atexit.register(shutil.rmtree, os.environ["ROLLIN_TEST_STATE"], ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = os.environ["ROLLIN_TEST_STATE"]  # the key that runs are signed with
 

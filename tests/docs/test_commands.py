@@ -15,6 +15,7 @@ from docs.pages import ROOT
 
 import rollin
 from rollin.cli import COMMANDS, main
+from rollin.cli.film import MOST
 from tests.docs.blocks import write_files
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -102,6 +103,7 @@ def test_every_printed_command_works_in_order_in_one_directory(
     tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(MOST, ".gif", 3)  # pictures a second: a robot's take long
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text(MODULE)
     shutil.copytree(ROOT / "policies", tmp_path / "policies")  # as in a checkout
