@@ -189,6 +189,7 @@ def tables() -> list[Sheet]:
         at_step(UNTIL, "tables", "ant"),
         compared(),
         as_far_as_they_came("tables"),
+        by_context("tables", "hopper"),
         at_step(UNTIL, "printed", "hopper"),
         by_context("printed", "hopper"),
         as_far_as_they_came("printed"),
