@@ -1,7 +1,7 @@
 """Temporary files of the tests in memory, where the system has a place for them.
 
 Everything here is written so that it survives a power cut, which takes some milliseconds for each
-file on a disk: a third of the suite's time. In memory the same calls cost nothing.
+file on a disk, and more where other work writes to it. In memory the same calls cost nothing.
 """
 
 import atexit

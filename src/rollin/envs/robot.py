@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-SHADOWS = 1024  # pixels of MuJoCo's map of them: 4096, its default, takes half of a picture's time
+SHADOWS = 1024  # pixels of MuJoCo's map of them; 4096, its default, takes a third of all time
 
 
 class RobotEnv(ContextualEnv):
