@@ -145,5 +145,5 @@ $(PEERS)/ready: benchmarks/peers/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(SITE) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(SITE) build/jax .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks studies docs examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -51,17 +51,15 @@ KERNELS = (  # the tabular ones and those of SAC, beside each other
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the kernels before workers begin: without, each worker would compile all of them.
 
-    JAX's programs are kept while the tests run, for all processes that they start. Linear algebra
-    has one thread, here and in those processes: more of them wait for each other at full speed, and
-    matrices here are small.
+    JAX's programs are kept as the kernels are, for all processes and for the next time. Linear
+    algebra has one thread, here and in those processes: more of them wait for each other at full
+    speed, and matrices here are small.
     """
     threadpool_limits(1)  # of this process, which has loaded its libraries
     os.environ |= dict.fromkeys(THREAD_VARIABLES, "1")
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        place = tempfile.mkdtemp(prefix="rollin-jax-")
-        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
         os.environ |= {
-            "JAX_COMPILATION_CACHE_DIR": place,
+            "JAX_COMPILATION_CACHE_DIR": str(config.rootpath / "build" / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
