@@ -8,12 +8,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import logsumexp as scipy_logsumexp
 
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.four_rooms import four_rooms
 from rollin.tabular.mdp import ContextualMDP, TabularTask
 from tests.conftest import mdps, random_log_pi, random_mdp
+
+
+@given(arrays(np.float64, (3, 5), elements=st.floats(-1e4, 1e4) | st.just(-np.inf)))
+def test_log_sums_of_exponentials_are_those_of_scipy(x: np.ndarray) -> None:
+    expected = np.asarray(scipy_logsumexp(x, axis=-1))
+    np.testing.assert_allclose(soft.logsumexp(x), expected, rtol=1e-15, atol=1e-15)
+
+
+def test_a_log_sum_is_exact_where_one_term_is_far_above_the_others_and_keeps_nan() -> None:
+    x = np.array([[0.0, -40.0], [5.0, 5.0], [-np.inf, -np.inf], [np.nan, 0.0]])
+    found = soft.logsumexp(x)
+    np.testing.assert_allclose(found[:2], [np.exp(-40.0), 5 + np.log(2)], rtol=1e-15)
+    np.testing.assert_array_equal(found[2:], [-np.inf, np.nan])
 
 
 @given(mdps(), st.sampled_from([1e-4, 1e-2, 0.3, 5.0]))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp as scipy_logsumexp
 
 from rollin.checks import at_least, check_alpha
 from rollin.errors import RollinError
@@ -22,8 +21,18 @@ SERIES_TERMS = 16  # of it; the next is x^16/17! · 2 < 1e-19 of the first
 
 
 def logsumexp(x: Array) -> Array:
-    """log Σ exp(x) along the last axis, without overflow."""
-    return np.asarray(scipy_logsumexp(x, axis=-1))
+    """log Σ exp(x) along the last axis, without overflow.
+
+    The largest terms are counted and the others added by log1p, as in SciPy's, which takes two to
+    five times as long for arrays of a tabular MDP.
+    """
+    largest = x.max(-1, keepdims=True)
+    is_largest = x == largest
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    others = np.exp(np.where(is_largest, -np.inf, x - shift)).sum(-1)
+    count = is_largest.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN has no largest term, and stays NaN
+        return np.log1p(others / count) + np.log(count) + largest[..., 0]
 
 
 def log_softmax(theta: NDArray[np.floating]) -> Array:
