@@ -8,10 +8,12 @@ compiled function is `rollin.compiling.kept`, not `njit`), programs of JAX (any 
 starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `forks` for
 processes to be killed, `toys.Gated` for a run that has to be under way, `made_runs` for directories
 of runs that nobody has to train. Tests that share a costly fixture of their module have one
-`xdist_group`, so that one worker makes it.
+`xdist_group`, so that one worker makes it; those that train with PyTorch have the group `torch`,
+because its first optimiser imports modules for seconds.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import subprocess
@@ -48,8 +50,11 @@ KERNELS = (  # the tabular ones and those of SAC, beside each other
 )
 
 
+_compiling: list[subprocess.Popen[bytes]] = []
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the kernels before workers begin: without, each worker would compile all of them.
+    """Begin to compile the kernels: each worker would compile all of them for itself.
 
     JAX's programs are kept as the kernels are, for all processes and for the next time. Linear
     algebra has one thread, here and in those processes: more of them wait for each other at full
@@ -64,9 +69,20 @@ def pytest_configure(config: pytest.Config) -> None:
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        begun = [subprocess.Popen([sys.executable, "-c", program]) for program in KERNELS]
-        for process in begun:
-            process.wait()
+        _compiling.extend(subprocess.Popen([sys.executable, "-c", text]) for text in KERNELS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished() -> None:
+    """Let workers collect their tests meanwhile, and begin with them when all is compiled."""
+    for process in _compiling:
+        process.wait()
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through all that was imported again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

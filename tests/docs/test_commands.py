@@ -104,6 +104,7 @@ def test_every_printed_command_works_in_order_in_one_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(MOST, ".gif", 3)  # pictures a second: a robot's take long
+    monkeypatch.setattr("rollin.cli.camera.DRAWN", 3)  # pictures of outcomes
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text(MODULE)
     shutil.copytree(ROOT / "policies", tmp_path / "policies")  # as in a checkout

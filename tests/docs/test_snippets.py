@@ -13,15 +13,19 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # whether it runs does not depend on how long
 SHORTER = {"steps=15_000": "steps=600", "learn(300_000": "learn(100"}
 SNIPPETS = [
-    (page, number, code)
+    pytest.param(
+        page,
+        number,
+        code,
+        id=f"{page.stem}-{number}",
+        marks=[pytest.mark.xdist_group("torch")] if "stable_baselines3" in code else [],
+    )
     for page in PAGES
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 ]
 
 
-@pytest.mark.parametrize(
-    ("page", "number", "code"), SNIPPETS, ids=[f"{p.stem}-{n}" for p, n, _ in SNIPPETS]
-)
+@pytest.mark.parametrize(("page", "number", "code"), SNIPPETS)
 def test_python_in_the_docs_runs(page, number, code, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -37,6 +37,8 @@ from rollin.sb3.of_torch import NotDenseError  # noqa: E402
 from tests.sb3.test_sb3 import easy  # noqa: E402
 from tests.toys import Line  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("torch")
+
 VECTOR = spaces.Box(-3, 3, (5,), np.float32)
 SEVERAL = spaces.Dict(
     place=spaces.Box(-2, 2, (2, 3), np.float64), room=spaces.Discrete(4),

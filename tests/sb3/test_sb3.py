@@ -41,7 +41,10 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "TD3": (TD3, OFF),
     "DQN": (DQN, {**OFF, "train_freq": 1}),
 }
-pytestmark = pytest.mark.filterwarnings("ignore:.*roll-ins ended")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*roll-ins ended"),
+    pytest.mark.xdist_group("torch"),
+]
 
 
 class Steps(Line):

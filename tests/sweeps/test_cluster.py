@@ -26,7 +26,9 @@ from tests.here import hurried
 from tests.killing import same_run
 from tests.runs.test_rollin_runs import line
 
-os.environ["RAY_AUTH_MODE"] = "disabled"  # of the clusters here, before Ray is imported
+# of the clusters here, before Ray is imported. Its workers have a low priority by default: beside
+# tests that compute they would hardly come to anything.
+os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
 ray = pytest.importorskip("ray")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

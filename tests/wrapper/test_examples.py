@@ -6,6 +6,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("torch")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
