@@ -22,6 +22,7 @@ from rollin.envs.offscreen import choose_renderer
 from rollin.errors import RollinError, told
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
+from rollin.report.words import SUCCESS
 from rollin.runs.engines import engine
 from rollin.runs.engines.playable import Playable
 from rollin.runs.exported import open_trained
@@ -139,6 +140,7 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
     rows = [(episodes.k, episodes.found) for episodes in played]
     console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
     console.print(table(trained, rows))
+    console.print(SUCCESS)
     if options.json is not None:
         write_json(options.json, as_json(trained, rows, options))
         console.print(f"Table: {options.json}", soft_wrap=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollin.policy import Float, Policy
-from rollin.report.words import NONE, quantity_text, shown
+from rollin.report.words import NONE, SUCCESS, quantity_text, shown
 from rollin.runs.formats import PolicyFile
 
 _MEAN = "_mean"
@@ -33,7 +33,7 @@ def card(about: PolicyFile, policy: Policy, options: Mapping[str, Any]) -> str:
         + ", in float32, the actor alone: no critics, no optimiser, no replay.",
         "## What it earns",
         f"{about.episodes} deterministic episodes on each context, first states by seeds from "
-        f"{about.seed} on.",
+        f"{about.seed} on. {SUCCESS}",
         _table(about.evaluation),
         "## Use it",
         "```\nrollin evaluate DIRECTORY                      # the table above\n"

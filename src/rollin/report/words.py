@@ -28,6 +28,7 @@ _PLAIN = ("reward", "setting", "sampling", "env", "method")
 """Labels whose value says enough."""
 _METHODS = {"scratch": "scratch", "baseline": "baseline"}
 NONE = "–"
+SUCCESS = "Success: episodes with at least one successful step."
 LONGEST = 200  # letters of a name
 
 
