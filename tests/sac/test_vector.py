@@ -26,6 +26,7 @@ from rollin.sac import (
     vector,
 )
 from rollin.tabular import kernels as tabular_kernels
+from rollin.tabular import walks
 
 compiled = kept(helpers=(gaussian, lanes, vector), variant=lanes.LANES, error_model="numpy")
 
@@ -121,7 +122,7 @@ def test_compiled_functions_have_names_of_their_own():
     sac = ages, gaussian, kernels, layers, memory, phases, products, replay, team, vector
     found = {
         id(each): (each.py_func.__module__, each.py_func.__qualname__)
-        for module in (*sac, tabular_kernels)
+        for module in (*sac, tabular_kernels, walks)
         for value in vars(module).values()
         for each in dispatchers(value)
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError
-from rollin.tabular import kernels, soft
+from rollin.tabular import kernels, soft, walks
 from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 from rollin.tabular.packing import Dynamics, Seed, Stream
@@ -169,7 +169,7 @@ class RandomHorizonSPG(TabularLearner):
         padded[:, :, :A] = log_pi, self.task.r
         weights = np.zeros(S * P)
         first, rolled = self.starts.draw(self.stream, batch)
-        spent = kernels.random_horizon(
+        spent = walks.random_horizon(
             self.stream.words,
             first,
             self.dynamics.policy_alias(log_pi),

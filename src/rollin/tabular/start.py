@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rollin.checks import check_beta
-from rollin.tabular import kernels
+from rollin.tabular import walks
 from rollin.tabular.draws import U32
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.packing import Dynamics, Stream, alias_table
@@ -94,11 +94,11 @@ class StartSampler:
             self.first = np.empty(batch, np.uint32)
             self.words = np.empty(-(-batch // STREAMS) * STREAMS, np.uint32)
         if self.chain is None:
-            kernels.draw_starts(
+            walks.draw_starts(
                 stream.words, self.alias, self.bits, self.dynamics.P, self.words, self.first
             )
             return self.first, 0
-        spent = kernels.roll_in_starts(
+        spent = walks.roll_in_starts(
             stream.words,
             self.alias,
             self.bits,
