@@ -360,21 +360,35 @@ from rollin.envs.velocity import Velocity
 env = Velocity(sys.argv[1], render_mode="rgb_array")
 env.reset(seed=0)
 before = env.render().astype(float)
-position = env.robot.data.qpos.copy()
-position[0] += 12.0  # a whole number of the floor's tiles
-env.robot.set_state(position, env.robot.data.qvel.copy())
-print(np.abs(env.render() - before).mean())
+for way in (12.0, 600.0):  # whole numbers of the floor's tiles; no floor is drawn 600 metres wide
+    env.reset(seed=0)
+    position = env.robot.data.qpos.copy()
+    position[0] += way
+    env.robot.set_state(position, env.robot.data.qvel.copy())
+    print(np.abs(env.render() - before).mean())
+states = []
+for filmed in (False, True):
+    env.reset(seed=1)
+    for _ in range(20):
+        env.step(env.action_space.high)
+        if filmed:
+            env.render()
+    states.append(env.robot.state_vector())
+print((states[0] == states[1]).all())
 """
 
 
 @pytest.mark.skipif(not DRAWS, reason="neither EGL nor OSMesa is installed")
 @pytest.mark.parametrize("robot", ["walker", "hopper", "humanoid", "ant"])
-def test_the_camera_runs_with_the_robot(robot):
+def test_camera_and_floor_run_with_the_robot_and_change_nothing(robot):
     environment = {**os.environ, "MUJOCO_GL": "egl" if find_library("EGL") else "osmesa"}
     command = [sys.executable, "-c", SEEN, robot]
     found = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    near, far, same = found.stdout.split()
     # of 255; out of sight the robots change it by 1.5, 3, 2 and 13
-    assert float(found.stdout) < (8 if robot == "ant" else 1)
+    assert float(near) < (8 if robot == "ant" else 1)
+    assert float(far) < 8  # without a floor there it would be 29 to 36
+    assert same == "True"
 
 
 def test_what_is_missing_for_a_video_is_told_after_the_table(tmp_path, monkeypatch, capsys):

@@ -51,12 +51,30 @@ class RobotEnv(ContextualEnv):
         return self._steps >= self.horizon
 
     def render(self) -> Any:
-        """A picture, or a window, as the robot gives it."""
-        return self.robot.render()
+        """A picture, or a window, as the robot gives it, with a floor that goes on and on."""
+        places, floors = self.robot.data.geom_xpos, planes(self.robot)
+        were = places[floors]
+        places[floors, :2] = tiles_below(self.robot.data.xpos[1, :2], self.robot, floors)
+        try:
+            return self.robot.render()
+        finally:
+            places[floors] = were
 
     def close(self) -> None:
         """Close the robot's window and renderer."""
         self.robot.close()
+
+
+def planes(robot: "MujocoEnv") -> Array:
+    """Numbers of the geoms that collide as infinite planes, and are drawn some 40 metres wide."""
+    return np.flatnonzero(robot.model.geom_type == 0)  # mjtGeom.mjGEOM_PLANE
+
+
+def tiles_below(place: Array, robot: "MujocoEnv", floors: Array) -> Array:
+    """Where to draw planes so that they are below the robot, and their squares where they were."""
+    model = robot.model
+    squares = 2 * model.geom_size[floors, :2] / model.mat_texrepeat[model.geom_matid[floors]]
+    return np.round(place / squares) * squares
 
 
 def picture_size(width: int, height: int) -> dict[str, int]:
