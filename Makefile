@@ -95,7 +95,7 @@ evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
 		echo "Evidence: runs in $$PWD/runs/robots, log in $$PWD/robots.log"; \
 	fi
 
-evidence-collect: $(VENV)/core
+evidence-collect: $(VENV)/dev
 	$(BIN)/python -m studies.robots collect --out $(EVIDENCE)/runs/robots
 	$(BIN)/python -m docs.pages
 

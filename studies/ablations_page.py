@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rollin.analysis.findings import exact_test
 from rollin.analysis.statistics import (
     exact_permutation,
+    exact_test,
     improvement_interval,
     outcomes,
     summarise,

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from rollin.analysis.findings import exact_test
-from rollin.analysis.statistics import exact_permutation
+from rollin.analysis.statistics import exact_permutation, exact_test
 from rollin.report.looks import BASELINE, beta_colour
 from rollin.runs.records import Reading, Record, read_records
 from studies.point_umaze_page import markdown

@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rollin.analysis.findings import exact_test
 from rollin.analysis.statistics import (
     Interval,
     Strata,
     exact_permutation,
+    exact_test,
     improvement_interval,
     iqm_interval,
     outcomes,
     probability_of_improvement,
+    student_t,
     summarise,
 )
 from rollin.errors import RollinError
@@ -245,25 +247,31 @@ def test_exact_test_by_hand() -> None:
     assert exact_test(0, 0, 1, 3) == 1
 
 
-@given(st.data(), st.integers(1, 30), st.integers(1, 30))
-def test_exact_test_beside_full_enumeration(data: st.DataObject, n: int, other_n: int) -> None:
-    a, b = data.draw(st.integers(0, n)), data.draw(st.integers(0, other_n))
-
-    def ways(k: int) -> int:
-        # Whole numbers: tables of equal probability compare equal, impossible ones have 0 ways.
-        return math.comb(n, k) * math.comb(other_n, a + b - k)
-
-    seen = [w for w in map(ways, range(a + b + 1)) if w <= ways(a)]
-    expected = float(Fraction(sum(seen), math.comb(n + other_n, a + b)))
-    assert exact_test(a, n, b, other_n) == pytest.approx(expected)
+@given(st.integers(0, 40), st.integers(0, 40), st.data())
+def test_exact_test_beside_scipy(n: int, other_n: int, data: st.DataObject) -> None:
+    here, there = data.draw(st.integers(0, n)), data.draw(st.integers(0, other_n))
+    found: Any = stats.fisher_exact([[here, n - here], [there, other_n - there]])
+    wanted = pytest.approx(found[1], rel=1e-9)
+    assert exact_test(here, n, there, other_n) == wanted
     # neither the order of the sides nor what is called success matters
-    assert exact_test(b, other_n, a, n) == pytest.approx(expected)
-    assert exact_test(n - a, n, other_n - b, other_n) == pytest.approx(expected)
+    assert exact_test(there, other_n, here, n) == wanted
+    assert exact_test(n - here, n, other_n - there, other_n) == wanted
+
+
+@given(st.integers(1, 300), st.floats(0.01, 0.999))
+def test_quantiles_of_students_distribution_beside_scipy(freedom: int, level: float) -> None:
+    wanted = float(stats.t.ppf((1 + level) / 2, freedom))
+    assert student_t(freedom, level) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_quantiles_of_students_distribution_by_hand() -> None:
+    assert student_t(1, 0.5) == pytest.approx(1)  # Cauchy: half of it within one unit
+    assert student_t(2, 0.8) == pytest.approx(0.8 * math.sqrt(2 / (1 - 0.8**2)))  # in closed form
 
 
 def test_an_exact_test_of_counts_that_cannot_be_is_refused() -> None:
     for counts in ((5, 4, 0, 4), (1, 4, -1, 4)):
-        with pytest.raises(ValueError, match="nonnegative"):
+        with pytest.raises(RollinError, match="a part of the tries"):
             exact_test(*counts)
 
 

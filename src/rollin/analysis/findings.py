@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rollin.analysis.results import Result, StudyResults, is_above, sign
-from rollin.analysis.statistics import Interval, improvement_interval
+from rollin.analysis.statistics import Interval, exact_test, improvement_interval
 from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.plan import METHOD
@@ -123,15 +122,6 @@ def arrivals(results: StudyResults, reading: Reading) -> list[Arrivals]:
             p = exact_test(reached, n, base_reached, base_n)
             found.append(Arrivals(rolled.condition, reached, n, base_reached, base_n, p))
     return found
-
-
-def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
-    """Fisher's exact test of equal success rates: the two-sided p-value."""
-    from scipy.stats import fisher_exact  # slow to load, and needed here alone
-
-    table = [[successes, n - successes], [other_successes, other_n - other_successes]]
-    found: Any = fisher_exact(table)
-    return float(found[1])
 
 
 def agreement(results: StudyResults, reading: Reading) -> Agreement | None:

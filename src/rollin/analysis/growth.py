@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from rollin.analysis.statistics import student_t
 from rollin.errors import RollinError
 
 Law = Literal["power", "exponential"]
@@ -162,7 +162,7 @@ def _slope(
     if drawn is None:
         freedom = len(y) - design.shape[1]
         spread = math.sqrt(float(errors @ errors) / freedom * float(inverse[0] @ inverse[0]))
-        wide = float(stdtrit(freedom, (1 + LEVEL) / 2)) * spread
+        wide = student_t(freedom, LEVEL) * spread
         return Slope(slope, slope - wide, slope + wide, residual, factor)
     lost = ~np.isfinite(drawn)
     slopes = np.where(lost, 0.0, drawn) @ inverse[0]

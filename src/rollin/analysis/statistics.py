@@ -130,6 +130,48 @@ def exact_permutation(ours: Sequence[int], other: Sequence[int]) -> float:
     return far / math.comb(len(values), n)
 
 
+def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> float:
+    """Fisher's exact test of equal success rates: the two-sided p-value.
+
+    The share of all ways to spread the successes that are no likelier than the one seen, counted
+    in whole numbers.
+    """
+    if not (0 <= successes <= n and 0 <= other_successes <= other_n):
+        raise RollinError(
+            f"Successes are a part of the tries, but {successes} of {n} and {other_successes} of "
+            f"{other_n} are given."
+        )
+    total = successes + other_successes
+    few = range(max(0, total - other_n), min(n, total) + 1)
+    ways = {k: math.comb(n, k) * math.comb(other_n, total - k) for k in few}
+    seen = ways[successes]
+    return sum(w for w in ways.values() if w <= seen) / sum(ways.values())
+
+
+def student_t(freedom: int, level: float) -> float:
+    """The t for which P(|T| ≤ t) = level under Student's distribution, by bisection.
+
+    With t = √ν tan θ that probability is a sum of ν/2 powers of cos θ (Abramowitz and Stegun,
+    26.7.3 and 26.7.4), and grows with θ.
+    """
+    low, high = 0.0, math.pi / 2
+    while low < (angle := (low + high) / 2) < high:
+        low, high = (angle, high) if _central(freedom, angle) < level else (low, angle)
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+def _central(freedom: int, angle: float) -> float:
+    """P(|T| ≤ √ν tan θ)."""
+    cos = math.cos(angle)
+    odd = freedom % 2
+    term, found = (cos if odd else 1.0), 0.0
+    for power in range(odd, freedom - 1, 2):
+        found += term
+        term *= cos * cos * (power + 1) / (power + 2)
+    found *= math.sin(angle)
+    return (angle + found) * 2 / math.pi if odd else found
+
+
 def _cells(strata: Strata) -> list[np.ndarray]:
     """Every cell as an array, sorted so that no interval depends on the order of the seeds."""
     cells = [np.sort(np.asarray(values, dtype=float)) for values in strata]

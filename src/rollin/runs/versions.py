@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from rollin import __version__
 
-LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "gymnasium", "mujoco", "jax")
+LIBRARIES = ("numpy", "numba", "llvmlite", "gymnasium", "mujoco", "jax")
 
 
 def versions() -> dict[str, str]:
