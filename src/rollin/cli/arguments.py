@@ -33,6 +33,8 @@ PHRASES = {
     "could not convert string to float:": "a number is expected, got",
     "no type matching INT could be instantiated from": "a whole number is expected, got",
     "no type matching FLOAT could be instantiated from": "a number is expected, got",
+    "Could not find valid parse for arguments:": "values with spaces between them are expected, "
+    "such as 32 32, got",
     ", 'None'": "",
     "'None', ": "",
     "(required)": "",
@@ -46,10 +48,12 @@ def parse(
     arguments: Sequence[str],
     command: str,
     default: Options | None = None,
+    task: str = "",
 ) -> Options:
     """Options from a dataclass whose field docstrings are the help; exits with 2 on misuse.
 
-    default: where other values than the dataclass's own stand if nothing is given.
+    default: where other values than the dataclass's own stand if nothing is given; task: what the
+    help has to be asked for with, because its options depend on it.
     """
     if {"-h", "--help"} & set(arguments):
         print(help_text(options, default, command))
@@ -66,7 +70,8 @@ def parse(
                 config=TYRO_CONFIG,
             )
     except SystemExit as stop:
-        raise RollinError(_sentence(complaint.getvalue(), command)) from stop
+        asked = f"{command} {shlex.quote(task)}" if task else command
+        raise RollinError(_sentence(complaint.getvalue(), asked)) from stop
 
 
 def _sentence(box: str, command: str) -> str:

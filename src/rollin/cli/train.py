@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from rollin.checks import flag
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.errors import RollinError
@@ -58,8 +59,10 @@ def parse_options(arguments: Sequence[str]) -> Asked:
     kind = options_class(engine)
     default = kind(tyro.MISSING, None, preset)
     kind_of = engine.config_class
+    if task is not None:
+        refuse_options_of_others(arguments, engine, task)
     words = spelled_out(arguments, option_names(kind_of), kind_of.short_forms)
-    found = parse(kind, words, "train", default)
+    found = parse(kind, words, "train", default, task or "")
     return Asked(plain_name(found.task), found.out, found.config)
 
 
@@ -78,6 +81,27 @@ def task_among(arguments: Sequence[str]) -> str | None:
     if plain and plain[0] == words[0]:
         return plain[0]  # unknown, which is told with the nearest name
     return None
+
+
+def refuse_options_of_others(arguments: Sequence[str], engine: Engine[Any], task: str) -> None:
+    """Say of an option that another kind of task has that this one has none."""
+    own = flags_of(engine)
+    for word in arguments:
+        name = word.partition("=")[0].replace("--no-", "--").replace("_", "-")
+        if not name.startswith("--") or name in own:
+            continue
+        others = [kind.kind for kind in engines() if kind.kind and name in flags_of(kind)]
+        if others:
+            raise RollinError(
+                f"{task} has no {name}: its runs are {engine.kind}, and that option belongs to "
+                f"{' or '.join(others)}. rollin train {task} --help lists what there is."
+            )
+
+
+def flags_of(engine: Engine[Any]) -> set[str]:
+    """The options of an engine's tasks, as they are typed."""
+    kind = engine.config_class
+    return {flag(name) for name in (*option_names(kind), *kind.short_forms, "out", "help")}
 
 
 def options_class(engine: Engine[Any]) -> Any:

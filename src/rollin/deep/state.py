@@ -154,5 +154,6 @@ def check_relabelling(env: ContextEnv) -> None:
     if contexts != (2, env.context_size):
         raise RollinError(
             f"Relabelling needs contexts of shape {(2, env.context_size)} from outcomes of shape "
-            f"{outcomes.shape}, got {contexts}: give the env a method to_context(outcome)."
+            f"{outcomes.shape}, got {contexts}: say which context an outcome fulfils, by a method "
+            "to_context(outcome) of the env, or by to_context=… where rollin.Contextual is made."
         )

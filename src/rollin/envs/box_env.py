@@ -21,6 +21,7 @@ from rollin.imports import check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
 _FLOAT32, _REALS = np.dtype(np.float32), (float, np.float64)
+ROBOTICS = ("Fetch", "HandReach", "HandManipulate", "PointMaze", "AntMaze")  # its goal envs
 LONGEST = 100_000  # steps of an episode after which it is taken to have no end
 
 
@@ -204,11 +205,21 @@ def make_env(name: str) -> BoxEnv:
     except RollinError:
         raise
     except gymnasium.error.Error as error:
-        near = did_you_mean(name, gymnasium.registry)
-        text = str(error).rstrip(".")
-        raise RollinError(f"Gymnasium cannot make {name}: {text}.{near}") from error
+        text = str(error).partition(" Did you mean")[0].rstrip(".")
+        raise RollinError(f"Gymnasium cannot make {name}: {text}.{_advice(name)}") from error
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
         raise RollinError(f"{name} cannot be made: {told(error)}.") from error
+
+
+def _advice(name: str) -> str:
+    """What to do about an id that cannot be made, to stand behind an error."""
+    if name.startswith(ROBOTICS):
+        return (
+            " It looks like one of Gymnasium-Robotics, whose goals are contexts: install the extra "
+            "robotics and put rollin.GoalContext around it, as examples/point_maze.py does."
+        )
+    known = gymnasium.registry
+    return "" if name in known else did_you_mean(name, known)
 
 
 def name_of(env: Env) -> str:

@@ -37,6 +37,11 @@ def load_mdp(
         mdp = ContextualMDP.load(Path(task))
     elif ":" in task:
         mdp = _from_factory(task)
+    elif task in TASKS:
+        raise RollinError(
+            f"{task} is not a tabular task: expected {', '.join(TABULAR_TASKS)}, a FILE.npz or "
+            "module:factory, because the theory is about finite MDPs."
+        )
     else:
         raise RollinError(
             f"Unknown task {task!r}: expected {', '.join((*TABULAR_TASKS, *TASKS))}, a FILE.npz, "

@@ -39,8 +39,8 @@ class Engine(ABC, Generic[Config]):
     """Turns a task and options into a run. What most engines share has a default here.
 
     name: in every hash, so that it never changes; config_class: its options; step_words: what its
-    steps are; tasks: those it knows by name; about: the tasks it takes, for a sentence; help,
-    task_help: of the command line.
+    steps are; tasks: those it knows by name; about: the tasks it takes, for a sentence; kind:
+    what its runs are, for another; help, task_help: of the command line.
     """
 
     name: ClassVar[str]
@@ -48,6 +48,7 @@ class Engine(ABC, Generic[Config]):
     step_words: ClassVar[str] = "steps"
     tasks: ClassVar[tuple[str, ...]] = ()
     about: ClassVar[str]
+    kind: ClassVar[str] = ""
     help: ClassVar[str] = "One run of a task. If interrupted, it resumes where it stopped."
     task_help: ClassVar[str] = "The task."
     meanings: ClassVar[Mapping[str, str]] = {}

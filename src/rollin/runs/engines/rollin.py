@@ -41,6 +41,7 @@ class RollinEngine(Engine[RollinConfig]):
     meanings = MEANINGS
     tasks = tuple(TASKS)
     about = ", ".join(TASKS)
+    kind = "ROLLIN with two SAC agents on a contextual environment"
     help = """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
 
     If interrupted, the same command resumes it. The defaults are the task's.

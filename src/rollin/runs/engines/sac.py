@@ -36,6 +36,7 @@ class SACEngine(Engine[SACRunConfig]):
     If interrupted, the same command resumes it.
     """
     task_help = "Id of a Gymnasium environment with real observations and bounded real actions."
+    kind = "plain SAC without a curriculum"
     about = "the id of a Gymnasium environment such as Hopper-v5"
 
     def claims(self, task: str) -> bool:

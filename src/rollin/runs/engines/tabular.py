@@ -36,6 +36,7 @@ class TabularEngine(Engine[TabularConfig]):
         "return": "exact: on the last context from ρ, discounted, over the horizon, without entropy"
     }
     tasks = ("four-rooms",)
+    kind = "policy gradients on a contextual MDP"
     about = "four-rooms, or a FILE.npz with your own MDP"
     help = """One run of a task. If interrupted, the same command resumes it.
 

@@ -25,6 +25,7 @@ class UntilSolvedEngine(Engine[UntilSolvedConfig]):
     config_class = UntilSolvedConfig
     step_words = "gradient steps"
     tasks = ("combination-lock", "corridor", "square-grid", "random-mdp")
+    kind = "policy gradients until the last context is solved"
     about = "combination-lock, corridor, square-grid, random-mdp"
     help = "One run until the last context is solved. If interrupted, it resumes where it stopped."
     task_help = "A family of MDPs: combination-lock, corridor, square-grid or random-mdp."
