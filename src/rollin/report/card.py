@@ -22,9 +22,10 @@ def card(about: PolicyFile, policy: Policy, options: Mapping[str, Any]) -> str:
     task, seed = code(run.task), run.config.get("seed")
     parts = [
         f"# A policy for {task}",
-        f"Trained by rollin ({code(run.engine)}) for {about.step:,} steps with seed {seed}. "
-        f"Training stands on context {about.k} of {last}{_beyond(about.k, last)}. This is one run: "
-        "another seed may end elsewhere.",
+        f"Trained {_method(run.config)}for {about.step:,} steps with seed {seed}. Training had "
+        f"come to context {about.k} of {last}{_beyond(about.k, last)}. This is one run: another "
+        "seed may end elsewhere. The software is rollin, an independent implementation of ROLLIN "
+        "(arXiv 2212.12809).",
         f"- **Observation**: {policy.observation_size} numbers; **context**: "
         f"{policy.contexts.shape[1]}; **action**: {len(policy.low)}, within "
         f"{code(_range(policy.low))} and {code(_range(policy.high))}.",
@@ -36,9 +37,10 @@ def card(about: PolicyFile, policy: Policy, options: Mapping[str, Any]) -> str:
         f"{about.seed} on. {SUCCESS}",
         _table(about.evaluation),
         "## Use it",
-        "```\nrollin evaluate DIRECTORY                      # the table above\n"
-        "rollin evaluate DIRECTORY --video film.gif     # and a film\n```",
-        "```python\nimport rollin\n\npolicy = rollin.Policy.load(DIRECTORY)\n"
+        "In the directory of this page:",
+        "```\nrollin evaluate .                      # the table above\n"
+        "rollin evaluate . --video film.gif     # and a film\n```",
+        '```python\nimport rollin\n\npolicy = rollin.Policy.load(".")\n'
         "action = policy.act(observation, context)\n```",
         "No code comes with it, and none is run by loading it.",
         "## How it was made",
@@ -53,6 +55,18 @@ def code(text: Any) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
     space = " " if plain.startswith("`") or plain.endswith("`") or not plain else ""
     return f"{fence}{space}{plain}{space}{fence}"
+
+
+def _method(options: Mapping[str, Any]) -> str:
+    """What trained it, of the methods that the paper compares; nothing of another engine."""
+    algorithm = options.get("algorithm")
+    method, beta = (algorithm.get(name) for name in ("method", "beta")) if algorithm else (None, "")
+    names = {
+        "rollin": f"by ROLLIN with β = {code(beta)} ",
+        "baseline": "by the baseline, which is the curriculum **without roll-in**, ",
+        "scratch": "on the last context alone, without a curriculum, ",
+    }
+    return names.get(str(method), f"by the method {code(method)} " if method else "")
 
 
 def _beyond(k: int, last: int) -> str:
