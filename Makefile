@@ -119,8 +119,8 @@ browser:
 			chromium >/dev/null; \
 	} || echo "No Chromium here, and none could be installed: its tests will be skipped."
 
-# one stamp per set of extras, made anew when pyproject.toml changes; with the robots, so that every
-# command of the README works after `make demo`
+# one stamp per set of extras, made anew when pyproject.toml changes; with the robots, so that the
+# README's commands work after `make demo`
 $(VENV)/core: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable '.[mujoco]'
 	touch $@
