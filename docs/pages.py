@@ -14,6 +14,7 @@ import hashlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -130,7 +131,13 @@ ELSEWHERE = {
 
 def filled_page(name: str) -> str:
     """A page as its records would have it."""
-    return filled((ROOT / name).read_text(), TEXTS[name]())
+    return filled((ROOT / name).read_text(), page_texts(name))
+
+
+@cache
+def page_texts(name: str) -> Mapping[str, str]:
+    """The texts of a page by their markers, made once."""
+    return TEXTS[name]()
 
 
 def picture_path(name: str) -> Path:

@@ -1,15 +1,16 @@
 """Shared MDPs, strategies and fixtures; what is compiled once for all; the order of the tests.
 
-slow.txt names the tests, or files of tests, that take more than half a second of a core, the
+slow.txt names the tests, or files of tests, that take more than a third of a second of a core, the
 longest first: they begin, so that all workers end together, and `make test-fast` leaves them out.
 
 What a new test can share: kernels (`pytest_configure` compiles those of an engine; a test's own
 compiled function is `rollin.compiling.kept`, not `njit`), programs of JAX (any process that pytest
 starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `forks` for
 processes to be killed, `toys.Gated` for a run that has to be under way, `made_runs` for directories
-of runs that nobody has to train. Tests that share a costly fixture of their module have one
-`xdist_group`, so that one worker makes it; those that train with PyTorch have the group `torch`,
-because its first optimiser imports modules for seconds.
+of runs that nobody has to train, `undrawn` where pictures do not matter. Tests that share a costly
+fixture have one `xdist_group`, so that one worker makes it, and it is of the session, because tests
+of other modules come between; those that train with PyTorch have the group `torch`, because its
+first optimiser imports modules for seconds.
 """
 
 import atexit

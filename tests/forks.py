@@ -10,6 +10,8 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from rollin.runs import driver
+from rollin.sweeps import local
 from rollin.sweeps.local import LocalExecutor
 
 _HERE = sys.platform == "linux"  # Windows has no forks, and on macOS libraries may not bear them
@@ -40,3 +42,9 @@ def forking(*arguments: Any, **options: Any) -> LocalExecutor:
     executor = LocalExecutor(*arguments, **options)
     executor._context = CONTEXT
     return executor
+
+
+def serve_eagerly(*arguments: Any) -> None:
+    """What a worker does, but its runs save and report at every step."""
+    driver.CHECKPOINT_SECONDS = driver.STATUS_SECONDS = 0.0
+    local._serve(*arguments)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,14 +23,12 @@ print(*found)
 """
 
 
-def run(directory: Path, program: str = PROGRAM, **variables: str) -> str:
-    """What the program, in a file of its own, prints; its cache is where it stands."""
-    script = directory / "program.py"
-    if not script.exists():
-        script.write_text(program)
+def run(directory: Path, **variables: str) -> str:
+    """What the program prints as a process of its own; its cache is where it stands."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, "-c", "import program"],
+        cwd=directory,
         env={**environment, "HOME": str(directory / "home"), "XDG_CACHE_HOME": "/proc/nowhere"}
         | variables,
         capture_output=True,
@@ -40,36 +39,41 @@ def run(directory: Path, program: str = PROGRAM, **variables: str) -> str:
     return done.stdout.strip()
 
 
-def test_machine_code_is_kept(tmp_path):
-    assert run(tmp_path) == "0 1"
-    assert run(tmp_path) == "1 0"
-
-
-def test_two_kinds_of_cpu_share_a_directory_without_sharing_machine_code(tmp_path):
-    """As a home directory does that two kinds of machine see."""
-    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
-    assert run(tmp_path) == "0 1"
-    assert run(tmp_path, **other) == "0 1"
-    assert run(tmp_path) == "1 0"
-    assert run(tmp_path, **other) == "1 0"
-
-
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """Runs the program as a module of this process, each time as if for the first time."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    spec = importlib.util.spec_from_file_location("program", tmp_path / "program.py")
-    assert spec is not None
-    assert spec.loader is not None
-    execute = spec.loader.exec_module
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
-    def hits_and_misses() -> list[int]:
+    def found(program: str = PROGRAM) -> Any:
+        if script.read_text() != program:
+            script.write_text(program)
+        spec = importlib.util.spec_from_file_location("program", script)
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, "program", module)
-        execute(module)
+        spec.loader.exec_module(module)
         return module.found
 
-    return hits_and_misses
+    return found
+
+
+def test_machine_code_is_kept(tmp_path, load):
+    assert load() == [0, 1]
+    assert run(tmp_path) == "1 0"
+
+
+def test_two_kinds_of_cpu_share_a_directory_without_sharing_machine_code(tmp_path, load):
+    """As a home directory does that two kinds of machine see."""
+    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert load() == [0, 1]
+    assert run(tmp_path, **other) == "0 1"
+    assert load() == [1, 0]
+    assert run(tmp_path, **other) == "1 0"
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
@@ -83,25 +87,20 @@ def test_a_damaged_cache_is_compiled_anew(tmp_path, load, suffix, damage):
     assert load() == [1, 0]  # and mended
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, load):
     (tmp_path / "__pycache__").write_text("a file where the directory should be")
     (tmp_path / "home").write_text("and here")
-    assert run(tmp_path).split()[0] == "0"
+    assert load()[0] == 0
+    assert load()[0] == 0
 
 
-FULL = PROGRAM.replace(
-    "import sys",
-    """import sys
-import numba.core.caching
-def save(self, *args):
-    raise OSError(28, "No space left on device")
-numba.core.caching.IndexDataCacheFile.save = save""",
-)
+def test_a_full_disk_costs_the_cache_only(load, monkeypatch):
+    def save(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
 
-
-def test_a_full_disk_costs_the_cache_only(tmp_path):
-    assert run(tmp_path, FULL) == "0 1"
-    assert run(tmp_path, FULL) == "0 1"
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", save)
+    assert load() == [0, 1]
+    assert load() == [0, 1]
 
 
 HELPER = """
@@ -112,13 +111,16 @@ import helper
 def number():
     return helper.inner() + 1
 
-print(number())
+found = number()
 """
 
 
-def test_an_edited_helper_is_compiled_anew(tmp_path):
+def test_an_edited_helper_is_compiled_anew(tmp_path, load, monkeypatch):
     helper = tmp_path / "helper.py"
     text = "from numba import njit\n\n@njit\ndef inner():\n    return {}\n"
     for value in (1, 55):  # another length: Python tells edits within a second by it
         helper.write_text(text.format(value))
-        assert run(tmp_path, HELPER) == str(value + 1)
+        monkeypatch.delitem(sys.modules, "helper", raising=False)
+        importlib.invalidate_caches()
+        assert load(HELPER) == value + 1
+    monkeypatch.delitem(sys.modules, "helper")

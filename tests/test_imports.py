@@ -16,6 +16,7 @@ import pytest
 
 import rollin
 
+pytestmark = pytest.mark.xdist_group("imports")  # every module is parsed once
 ROOT = Path(rollin.__file__).parent
 RANKS = {
     "curriculum": 1,

@@ -18,6 +18,7 @@ from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 from tests.conftest import random_mdp
+from tests.forks import forking
 from tests.made_runs import as_older
 
 CLI = Path(rollin.__file__).parent / "cli"
@@ -291,7 +292,8 @@ def test_theory_fits_its_width(tmp_path, capsys, monkeypatch, width) -> None:
     assert "…" not in text.replace("ω_0 …", "")  # nothing is cut off
 
 
-def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys) -> None:
+def test_reproduce_runs_all_cells_and_reports(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("rollin.sweeps.run.LocalExecutor", forking)
     out = tmp_path / "sweep"
     code, text, _ = call(
         capsys, "reproduce", "four-rooms", "--seeds", 1, "--steps", 10, "--jobs", 2, "--out", out

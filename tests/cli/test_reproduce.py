@@ -5,8 +5,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,8 +16,13 @@ from rollin.cli import main
 from rollin.cli.study_runs import length_notes
 from rollin.paper.tables import find_table
 from rollin.runs.files import read_json
+from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.rates import keep_rates, kept_rates
+from tests.forks import forking
+from tests.here import HereExecutor
 from tests.killing import needs_signals
+from tests.undrawn import undrawn
 
 CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"
 
@@ -29,39 +35,53 @@ def short(out: Path, *more: str) -> int:
     return reproduce(out, "--cells", CELLS, "--steps", "20", "--jobs", "1", *more)
 
 
+def runs_by(make: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what `make` gives for a command do the runs."""
+    monkeypatch.setattr(
+        "rollin.cli.study_runs.executor_of", lambda place, out, command: lambda: make(command)
+    )
+
+
+class Interrupted(HereExecutor):
+    """Ctrl-C comes when the first run has been done."""
+
+    def start(self, job: Job) -> None:
+        super().start(job)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 @needs_signals
-@pytest.mark.usefixtures("jobs_here")
-def test_an_interrupted_table_goes_on_without_repeating(tmp_path, capsys) -> None:
+@undrawn()
+def test_an_interrupted_table_goes_on_without_repeating(tmp_path, capfd, monkeypatch) -> None:
+    """In this process; that of a user is interrupted in tests of `rollin sweep`."""
     out = tmp_path / "sweep"
     arguments = [
         "reproduce", "four-rooms", "--cells",
         "reward=hard,alpha=0.001,beta=0,beta=0.5,beta=0.75,beta=0.9", "--seeds", "1",
-        "--steps", "1500", "--jobs", "1", "--out", str(out),
+        "--steps", "20", "--jobs", "1", "--out", str(out),
     ]  # fmt: skip
-    command = [sys.executable, "-m", "rollin", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 120
-    while not list(out.rglob("result.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    runs_by(Interrupted, monkeypatch)
+    assert main(arguments) == 130
+    said = capfd.readouterr()
+    assert "Stopping" in said.err
+    assert re.search(r"Stopped at 1 of 4 runs\. Resume with: rollin reproduce", said.out)
     first = {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
-    assert 0 < len(first) < 4
-    assert re.search(rf"Stopped at {len(first)} of 4 runs\. Resume with: rollin reproduce", text)
+    assert len(first) == 1
     assert not (out / "report.html").exists()
+    runs_by(HereExecutor, monkeypatch)
     assert main(arguments) == 0
-    said = capsys.readouterr().out
+    said = capfd.readouterr().out
     assert len(list(out.rglob("result.json"))) == 4
     for path, stamp in first.items():
         assert path.stat().st_mtime_ns == stamp
-    assert said.count("finished ") == 4 - len(first)
-    assert "shortened to 0.03 of the paper's (1,500 steps, not 50,000)" in said
+    assert said.count("finished ") == 3
+    assert "shortened to 0.0004 of the paper's (20 steps, not 50,000)" in said
     assert f"Report: {out / 'report.html'}" in said
     assert "shortened" in (out / "report.html").read_text()
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     runs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
@@ -80,6 +100,7 @@ def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) 
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
@@ -96,6 +117,7 @@ def test_a_corrupt_run_directory_is_named_skipped_and_reported(tmp_path, capsys)
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     for name in ("result.json", "policy.safetensors"):
@@ -114,6 +136,7 @@ def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_longer_runs_and_runs_of_no_steps_are_told_as_they_are(tmp_path, capsys) -> None:
     some = ("--cells", "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1")
     assert reproduce(tmp_path / "a", *some, "--scale", "1e-9") == 0
@@ -126,23 +149,30 @@ def test_longer_runs_and_runs_of_no_steps_are_told_as_they_are(tmp_path, capsys)
 
 
 @needs_signals
-def test_a_closed_terminal_lets_runs_save(tmp_path) -> None:
+def test_a_closed_terminal_lets_runs_save(tmp_path, capfd, monkeypatch) -> None:
     out = tmp_path / "sweep"
-    command = [
-        sys.executable, "-m", "rollin", "reproduce", "four-rooms", "--cells",
-        "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1", "--out", str(out),
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    deadline = time.monotonic() + 60
-    while not list(out.rglob("status.json")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGHUP
+
+    def closing(command: str) -> LocalExecutor:
+        made = forking(1, command)
+        wait = made.wait
+
+        def wait_and_close(seconds: float) -> list[JobEvent]:
+            if list(out.rglob("status.json")):
+                os.kill(os.getpid(), signal.SIGHUP)
+            return wait(seconds)
+
+        made.wait = wait_and_close
+        return made
+
+    runs_by(closing, monkeypatch)
+    some = ("--cells", "reward=hard,alpha=0.001,beta=0", "--seeds", "1", "--jobs", "1")
+    assert reproduce(out, *some) == 128 + signal.SIGHUP
+    assert "Stopping" in capfd.readouterr().err
     assert list(out.rglob("manifest.json"))
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_what_is_run_is_what_the_paper_has(tmp_path) -> None:
     assert short(tmp_path, "--seeds", "1") == 0
     plan = read_json(tmp_path / "sweep.json")

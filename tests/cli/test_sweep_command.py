@@ -17,6 +17,7 @@ from rollin.runs.files import read_json
 from rollin.runs.records import Reading
 from tests.here import HereExecutor
 from tests.killing import needs_signals, same_run
+from tests.undrawn import undrawn
 
 SMALL = [
     "--steps", "300", "--warmup", "100", "--batch", "16", "--hidden", "8", "8", "--log-every",
@@ -70,6 +71,7 @@ def test_a_grid_is_run_compared_and_reported(tmp_path, capsys) -> None:
 
 @needs_signals
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_an_interrupted_sweep_goes_on_and_leaves_finished_runs_alone(tmp_path, capsys) -> None:
     out = tmp_path / "s"
     arguments = [*GRID, *SMALL, "--steps", "4000", "--seeds", "2"]
@@ -96,6 +98,7 @@ def test_an_interrupted_sweep_goes_on_and_leaves_finished_runs_alone(tmp_path, c
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_a_larger_grid_adds_to_what_is_there(tmp_path, capsys) -> None:
     assert sweep(tmp_path / "s", "--grid", "beta=0,0.4", *SMALL, "--seeds", "1") == 0
     first = results(tmp_path / "s")
@@ -126,6 +129,7 @@ beta = [0, 0.4]
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_a_file_a_module_the_command_and_python_do_the_same_runs(
     tmp_path, monkeypatch, capsys
 ) -> None:
@@ -255,6 +259,7 @@ def test_bad_input_is_one_sentence_and_runs_nothing(
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_the_directory_of_another_study_or_length_is_refused(tmp_path, capsys) -> None:
     assert sweep(tmp_path / "s", *GRID, *SMALL, "--seeds", "1", "--name", "mine") == 0
     first = results(tmp_path / "s")
@@ -271,6 +276,7 @@ def test_the_directory_of_another_study_or_length_is_refused(tmp_path, capsys) -
 
 
 @pytest.mark.usefixtures("jobs_here")
+@undrawn()
 def test_a_run_with_other_options_in_a_condition_s_place_is_named_and_kept(
     tmp_path, capsys
 ) -> None:

@@ -29,6 +29,7 @@ from rollin.runs.files import read_json, write_json
 from rollin.runs.spec import RunSpec
 from tests.killing import needs_signals, stop_at
 from tests.made_runs import STUDIES, sac_run
+from tests.undrawn import undrawn
 
 SPEC = condition("easy", 0.001, 0.75).spec(0, 60 / STEPS, log_every=10)
 PLAIN = RunSpec("Hopper-v5", SACRunConfig(steps=20_000))
@@ -195,6 +196,7 @@ def test_an_empty_directory_is_waited_for(tmp_path) -> None:
     assert "Learning curves" in watched.page.report
 
 
+@undrawn()
 def test_a_run_is_followed_to_its_end(runs, monkeypatch) -> None:
     monkeypatch.setattr(driver, "STATUS_SECONDS", 0.0)
     watched = watch(runs)
@@ -213,6 +215,7 @@ def test_a_run_is_followed_to_its_end(runs, monkeypatch) -> None:
     assert "Runs: 1 finished." in watched.page.progress
 
 
+@undrawn()
 def test_a_running_run_shows_steps_rate_and_time_left(runs) -> None:
     found = RunDirectory(runs / "a")
     status = read_json(runs / "a" / "status.json")
@@ -236,6 +239,7 @@ def test_a_run_that_has_not_saved_is_in_the_progress_alone(tmp_path) -> None:
     assert "Learning curves" not in page.report
 
 
+@undrawn()
 def test_a_damaged_run_is_passed_over_and_the_others_are_shown(tmp_path) -> None:
     sac_run(tmp_path / "a", PLAIN, 12.5)
     sac_run(tmp_path / "b", RunSpec(PLAIN.task, replace(PLAIN.config, seed=1)), 12.5)
@@ -247,6 +251,7 @@ def test_a_damaged_run_is_passed_over_and_the_others_are_shown(tmp_path) -> None
     assert "Learning curves" in page.report
 
 
+@undrawn()
 def test_a_directory_that_goes_away_leaves_the_last_page_and_says_so(runs) -> None:
     watched = watch(runs)
     before = watched.page.report
@@ -259,6 +264,7 @@ def test_a_directory_that_goes_away_leaves_the_last_page_and_says_so(runs) -> No
     assert "is not a directory" not in watched.page.progress
 
 
+@undrawn()
 def test_a_report_that_fails_is_told_and_made_once_it_can_be(runs, monkeypatch) -> None:
     watched = Watched([runs], STUDIES, clock=lambda: 0.0)
     monkeypatch.setattr(watch_page, "live_report", lambda *_: 1 / 0)
@@ -302,6 +308,7 @@ def tree(directory: Path) -> dict[Path, Any]:
     return {p: (p.lstat().st_mtime_ns, told(p)) for p in (directory, *directory.rglob("*"))}
 
 
+@undrawn()
 def test_looking_changes_nothing(runs) -> None:
     """Not even what a kill has left behind, which `rollin list` removes under the run's lock."""
     sac_run(runs / "b", PLAIN, 12.5)

@@ -436,7 +436,7 @@ def test_relabelling_is_refused_where_outcomes_are_no_contexts():
 
     env = ContextEnv(Wide())
     assert env.curriculum is not None
-    with pytest.raises(RollinError, match="give the env a method to_context"):
+    with pytest.raises(RollinError, match="say which context an outcome fulfils"):
         DeepState.begin(
             env, env.curriculum, RollinOptions(relabel=True, warmup=8), TINY, seed=0, capacity=9
         )

@@ -24,6 +24,7 @@ DEEP = ["--steps=400", "--warmup=150", "--batch=16", "--hidden", "8", "8", "--lo
 SHORT: dict[tuple[str, str], list[str]] = {
     ("demo", ""): ["--steps=20", "--seeds=1"],
     ("train", "four-rooms"): ["--steps=20", "--batch=20"],
+    ("train", "antmaze-umaze"): [*DEEP, "--log-every=400"],
     ("train", ""): DEEP,
     ("sweep", "four-rooms"): ["--steps=10", "--batch=10", "--seeds=1"],
     ("sweep", "mine.npz"): ["--steps=10", "--batch=10", "--seeds=1"],
@@ -103,8 +104,9 @@ def test_every_printed_command_works_in_order_in_one_directory(
     tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(MOST, ".gif", 3)  # pictures a second: a robot's take long
+    monkeypatch.setitem(MOST, ".gif", 0.3)  # pictures a second: a robot's take long
     monkeypatch.setattr("rollin.cli.camera.DRAWN", 3)  # pictures of outcomes
+    monkeypatch.setattr("rollin.cli.evaluate.SOME", 3)  # contexts of a table, panels of a picture
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text(MODULE)
     shutil.copytree(ROOT / "policies", tmp_path / "policies")  # as in a checkout

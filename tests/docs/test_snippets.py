@@ -11,7 +11,16 @@ from tests.docs.blocks import write_files
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # whether it runs does not depend on how long
-SHORTER = {"steps=15_000": "steps=600", "learn(300_000": "learn(100"}
+SHORTER = {
+    "steps=15_000": "steps=600",
+    "learn(300_000": "learn(100",
+    "env, gamma=0.97)": "env, gamma=0.97, n_steps=64)",  # PPO ends what it has begun to collect
+    "n_steps=512": "n_steps=64",
+    "learn(1024": "learn(128",
+    "learn(512": "learn(64",
+    '"steps": 200, "batch": 200': '"steps": 20, "batch": 20',
+    "jobs=2": "jobs=1",
+}
 SNIPPETS = [
     pytest.param(
         page,

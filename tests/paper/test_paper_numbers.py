@@ -17,7 +17,10 @@ RECORDS = ROOT / "results" / "paper-numbers"
 PAGE = ROOT / "docs" / "results" / "paper-numbers.md"
 
 
-@pytest.fixture(scope="module")
+pytestmark = pytest.mark.xdist_group("paper-numbers")  # which are counted once
+
+
+@pytest.fixture(scope="session")  # tests of other modules may come between
 def found() -> Findings:
     return numbers()
 

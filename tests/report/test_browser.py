@@ -78,21 +78,37 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser) -> Iterator[Any]:
+    """A tab that tests use one after the other: each new one starts a process."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def opened(browser, page_file, request) -> Iterator[Any]:
+def opened(browser, tab, page_file, request) -> Iterator[Any]:
     """The page, open; whatever it complains of or asks for is a failure."""
     complaints: list[str] = []
-    context = browser.new_context(**getattr(request, "param", {}))
-    page = context.new_page()
-    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on("requestfailed", lambda asked: complaints.append(f"failed: {asked.url}"))
-    page.on("request", lambda asked: complaints.append(f"asked for {asked.url}"))
+    own = browser.new_context(**request.param) if hasattr(request, "param") else None
+    page = tab if own is None else own.new_page()
+    heard_of = {
+        "console": lambda message: complaints.append(f"console: {message.text}"),
+        "pageerror": lambda error: complaints.append(f"error: {error}"),
+        "requestfailed": lambda asked: complaints.append(f"failed: {asked.url}"),
+        "request": lambda asked: complaints.append(f"asked for {asked.url}"),
+    }
+    page.goto("about:blank")  # nothing is left of what the test before has put
+    for event, listener in heard_of.items():
+        page.on(event, listener)
     page.goto(page_file.as_uri())
     assert complaints == [f"asked for {page_file.as_uri()}"]
     yield page
+    for event, listener in heard_of.items():
+        page.remove_listener(event, listener)
     assert len(complaints) == 1
-    context.close()
+    if own is not None:
+        own.close()
 
 
 def column(table: Any, name: str) -> tuple[Any, list[str]]:
@@ -286,20 +302,18 @@ def test_print_shows_whole_tables_in_black_on_white(opened) -> None:
 
 
 @pytest.mark.usefixtures("jobs_here")
-def test_the_report_of_a_sweep_of_ones_own_compares_with_its_baseline(browser, tmp_path) -> None:
+def test_the_report_of_a_sweep_of_ones_own_compares_with_its_baseline(tab, tmp_path) -> None:
     arguments = ["--steps", "300", "--warmup", "100", "--batch", "16", "--hidden", "8", "8"]
     arguments += ["--log-every", "150", "--eval-episodes", "1", "--threshold", "-1"]
     grid = ["--grid", "beta=0,0.4", "--seeds", "2", "--against", "beta=0"]
     assert main(["sweep", "tests.toys:Line", "--out", str(tmp_path), *grid, *arguments]) == 0
-    page = browser.new_page()
-    page.goto((tmp_path / "report.html").as_uri())
-    assert page.locator("table.grid thead th").all_inner_texts() == ["β = 0", "β = 0.4"]
-    assert page.locator("h3", has_text="Better than the baseline?").count() == 1
-    better = page.locator("[aria-label='Probability of improvement'] tbody tr")
+    tab.goto((tmp_path / "report.html").as_uri())
+    assert tab.locator("table.grid thead th").all_inner_texts() == ["β = 0", "β = 0.4"]
+    assert tab.locator("h3", has_text="Better than the baseline?").count() == 1
+    better = tab.locator("[aria-label='Probability of improvement'] tbody tr")
     assert better.all_inner_texts()[0].split("\t")[:3] == ["κ at the end", "β = 0.4", "1"]
-    assert page.locator("button.key").all_inner_texts() == ["β = 0", "β = 0.4"]
-    assert "published" not in page.locator("main").inner_text().lower()
-    page.close()
+    assert tab.locator("button.key").all_inner_texts() == ["β = 0", "β = 0.4"]
+    assert "published" not in tab.locator("main").inner_text().lower()
 
 
 HOSTILE = {
@@ -344,17 +358,15 @@ def test_names_from_files_are_text_wherever_they_stand(browser, tmp_path, name, 
     context.close()
 
 
-def test_a_script_that_is_not_the_pages_own_is_not_run(browser, page_file, tmp_path) -> None:
+def test_a_script_that_is_not_the_pages_own_is_not_run(tab, page_file, tmp_path) -> None:
     text = page_file.read_text(encoding="utf-8")
     for number, more in enumerate(("<script>document.title=1</script>",
                                    '<img src="data:," onerror="document.title=1">')):  # fmt: skip
         file = tmp_path / f"{number}.html"
         file.write_text(text.replace("</main>", f"{more}</main>"), encoding="utf-8")
-        page = browser.new_page()
-        page.goto(file.as_uri())
-        page.wait_for_timeout(100)
-        assert page.title() != "1"
-        page.close()
+        tab.goto(file.as_uri())
+        tab.wait_for_timeout(100)
+        assert tab.title() != "1"
 
 
 # ------------------------------------------------------------------ the live page

@@ -19,6 +19,7 @@ from rollin.runs.records import Costs, Curve, Reading, Record
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.published import published
 from tests.made_runs import STUDIES, deep_run, report, robots, rooms, sac_run, tabular_run
+from tests.undrawn import undrawn
 
 ROOT = Path(__file__).parents[2]
 Mark = tuple[str, str]
@@ -65,13 +66,14 @@ def page_of(out: Path, **options) -> Tables:
     return Tables((out / "r.html").read_text())
 
 
-@pytest.fixture
-def page(tmp_path) -> Tables:
+@pytest.fixture(scope="session")  # tests of other modules may come between
+def page(tmp_path_factory) -> Tables:
     ks = {0.0: [12, 14, 13, 12, 14], 0.1: [11, 12, 12, 13, 12], 0.5: [15, 15, 16, 13, 16],
           0.75: [16, 16, 16, 16, 16]}  # fmt: skip
-    return page_of(rooms(tmp_path, ks))
+    return page_of(rooms(tmp_path_factory.mktemp("page"), ks))
 
 
+@pytest.mark.xdist_group("page")
 def test_a_grid_has_published_ours_and_difference_with_their_marks(page) -> None:
     heading, row = page.found["κ at 50k steps"]
     names = ["baseline", "ROLLIN β = 0.1", "ROLLIN β = 0.5", "ROLLIN β = 0.75"]
@@ -89,6 +91,7 @@ def test_a_grid_has_published_ours_and_difference_with_their_marks(page) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.xdist_group("page")
 def test_the_findings_have_chance_interval_and_counts(page) -> None:
     def texts(label: str) -> list[list[Mark]]:
         return [[mark for cell in row for mark in cell] for row in page.found[label][1:]]
@@ -113,6 +116,7 @@ def test_the_findings_have_chance_interval_and_counts(page) -> None:
     assert "there is no interval" not in page.text
 
 
+@undrawn()
 def test_few_seeds_have_no_interval_and_are_not_shaded(tmp_path) -> None:
     page = page_of(rooms(tmp_path, {0.0: [3, 4, 3, 4], 0.1: [5] * 5, 0.75: [16] * 5}))
     for row in page.found["Probability of improvement"][1:]:
@@ -121,6 +125,7 @@ def test_few_seeds_have_no_interval_and_are_not_shaded(tmp_path) -> None:
     assert "Where a condition has fewer than 5 seeds there is no interval (–)." in page.text
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_one_seed_has_no_error_in_the_terminal(tmp_path, capsys) -> None:
     arguments = ["--out", str(tmp_path), "--seeds", "1", "--steps", "600", "--jobs", "1"]
     assert main(["demo", *arguments]) == 0
@@ -223,7 +228,8 @@ def test_runs_of_a_task_and_a_table_of_that_name_stand_beside_each_other(tmp_pat
     assert "gamma" not in (tmp_path / "table-four-rooms.csv").read_text()
     assert len((tmp_path / "table-four-rooms.csv").read_text().splitlines()) == 1 + 2 * 3
     # a single study leaves the others out, but none of them out of runs.csv
-    page_of(tmp_path, only="four-rooms-summary")
+    with undrawn():
+        page_of(tmp_path, only="four-rooms-summary")
     html = (tmp_path / "r.html").read_text()
     assert "table-four-rooms-summary" in html
     assert "runs-four-rooms" not in html
@@ -231,6 +237,7 @@ def test_runs_of_a_task_and_a_table_of_that_name_stand_beside_each_other(tmp_pat
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 4
 
 
+@undrawn()
 def test_quantities_are_those_that_an_engine_tells(tmp_path) -> None:
     robots(tmp_path / "a", {"baseline": []}, seeds=1)
     sac_run(tmp_path / "b", RunSpec("Hopper-v5", SACRunConfig(seed=3)), 1.0)
@@ -239,6 +246,7 @@ def test_quantities_are_those_that_an_engine_tells(tmp_path) -> None:
     assert page.found["return at the end"][1][1] == [("1.000", "ours best")]
 
 
+@undrawn()
 def test_only_long_tables_scroll_within_the_page(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.75: [5]})
     page_of(tmp_path)
@@ -249,6 +257,7 @@ def test_only_long_tables_scroll_within_the_page(tmp_path) -> None:
     assert "scroll tall" in (tmp_path / "r.html").read_text()
 
 
+@undrawn()
 def test_words_sort_in_the_papers_order(tmp_path) -> None:
     every = find_table("antmaze-vanilla").conditions
     conditions = [c for c in every if c.labels["beta"] in ("0", "0.5")]

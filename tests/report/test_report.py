@@ -64,6 +64,7 @@ from tests.made_runs import (
     tabular_run,
     write_sweep,
 )
+from tests.undrawn import undrawn
 
 
 def test_published_tables_are_complete_and_agree_with_the_main_one() -> None:
@@ -240,6 +241,7 @@ def test_broken_and_unfinished_runs_are_named_and_passed_over(tmp_path) -> None:
         found_in(tmp_path / "empty")
 
 
+@undrawn()
 def test_runs_that_a_sweep_lacks_are_counted(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3]})
     planned = {
@@ -293,6 +295,7 @@ def test_sweeps_of_one_name_have_places_of_their_own(tmp_path) -> None:
     assert (tmp_path / "table-mine-2.csv").exists()
 
 
+@undrawn()
 def test_a_study_at_two_scales_is_two_sections(tmp_path) -> None:
     mine = Study.grid("mine", "four-rooms", {"steps": 5000}, beta=[0.1, 0.2])
     study_run(tmp_path / "whole", mine)
@@ -324,6 +327,7 @@ def test_a_sweep_of_ones_own_is_no_shortened_run_of_the_paper(tmp_path) -> None:
     assert "published" not in console.export_text()
 
 
+@undrawn()
 def test_runs_of_another_task_of_the_same_name_are_shown_apart(tmp_path) -> None:
     rooms(tmp_path, {0.75: [4, 5, 6]})
     path = next(p for p in tmp_path.rglob("config.json") if "seed=2" in str(p))
@@ -338,6 +342,7 @@ def test_runs_of_another_task_of_the_same_name_are_shown_apart(tmp_path) -> None
     assert "<b>3</b> finished runs" in page
 
 
+@undrawn()
 def test_a_second_table_of_a_directory_leaves_runs_csv_whole(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.1: [4], 0.75: [5]})
     for name in ("four-rooms", "four-rooms-summary", "four-rooms"):
@@ -394,6 +399,7 @@ def test_results_stand_beside_what_was_published(tmp_path) -> None:
     assert arrivals(results, results.study.readings[1]) == []
 
 
+@undrawn()
 def test_a_missing_baseline_leaves_nothing_to_compare(tmp_path) -> None:
     results = only(rooms(tmp_path, {0.75: [16], 0.9: [16]}), "four-rooms")
     kappa = results.study.readings[0]
@@ -424,6 +430,7 @@ def test_all_betas_share_their_baseline(tmp_path) -> None:
     assert found.interval != improvement_interval(rolled, [base] * 2)
 
 
+@undrawn()
 def test_scales_are_told_apart_and_readings_move_with_them(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.75: [4]}, scale=0.1)
     rooms(tmp_path, {0.0: [13], 0.75: [16]})
@@ -683,6 +690,7 @@ def test_damaged_policies_cost_the_maps_only(tmp_path) -> None:
     assert "mu" not in ids
 
 
+@undrawn()
 def test_runs_of_other_versions_and_hosts_are_told(tmp_path) -> None:
     rooms(tmp_path, {0.75: [4, 5]})
     one, two = sorted(tmp_path.rglob("config.json"))
@@ -728,6 +736,7 @@ def test_names_from_files_are_text_and_nothing_else(tmp_path) -> None:
     assert text.count("mine:&lt;b&gt;") >= 3  # title, table, panels
 
 
+@undrawn()
 def test_a_curves_table_has_no_grid(tmp_path) -> None:
     rooms(tmp_path, {0.0: [3], 0.75: [4]})
     report(found_in(tmp_path), tmp_path / "r.html", only="four-rooms-hard-curves")
@@ -742,6 +751,7 @@ def test_the_goals_of_the_maze_are_drawn() -> None:
     assert np.shape(ax.collections[-1].get_offsets()) == (24, 2)  # Δ = 1/24
 
 
+@undrawn()
 def test_the_command_names_what_it_passed_over(tmp_path, capsys) -> None:
     rooms(tmp_path, {0.0: [3, 4]})
     next(iter(sorted(tmp_path.rglob("result.json")))).unlink()

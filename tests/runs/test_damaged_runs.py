@@ -21,6 +21,7 @@ from rollin.runs.options import configured
 from rollin.runs.records import RUNS, read_records, write_records
 from rollin.runs.spec import RunSpec
 from tests.made_runs import STUDIES, as_older, deep_run, report, robots, rooms, write_sweep
+from tests.undrawn import undrawn
 
 Damage = Callable[[Path], None]
 
@@ -135,6 +136,7 @@ def test_damaged_deep_runs_are_named_and_left_out(tmp_path, damage: Damage, why:
     ],
     ids=["tabular", "deep"],
 )
+@undrawn()
 def test_the_page_names_the_damaged_run_alone(tmp_path, write, damage) -> None:
     write(tmp_path)
     broken, whole = sorted(path.parent for path in tmp_path.rglob("result.json"))
@@ -220,6 +222,7 @@ def test_a_second_run_of_a_seed_is_named_and_counts_once(tmp_path) -> None:
     assert found.skipped == [f"{tmp_path / '600000'}: seed 0 counts once, as {tmp_path / '700000'}"]
 
 
+@undrawn()
 def test_runs_in_a_csv_and_in_directories_are_the_same_ones(tmp_path) -> None:
     rooms(tmp_path / "a", {0.75: [4, 5]})
     report(collect([tmp_path / "a"]), tmp_path / "b" / "r.html")
@@ -245,6 +248,7 @@ def test_another_task_of_the_same_name_is_no_further_seed(tmp_path) -> None:
 # ------------------------------------------------------------------ what a report writes
 
 
+@undrawn()
 def test_a_runs_csv_that_was_read_is_not_written(tmp_path) -> None:
     rooms(tmp_path / "a", {0.75: [4, 5]})
     rooms(tmp_path / "more", {0.0: [3, 3]})
@@ -255,6 +259,7 @@ def test_a_runs_csv_that_was_read_is_not_written(tmp_path) -> None:
     assert table.read_bytes() == before
 
 
+@undrawn()
 def test_a_runs_csv_of_other_runs_is_left_alone_and_one_of_these_grows(tmp_path, capsys) -> None:
     table = rooms(tmp_path, {0.75: [4]}) / "runs.csv"
     assert main(["report", str(tmp_path)]) == 0

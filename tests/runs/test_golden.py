@@ -16,6 +16,7 @@ from rollin.runs.engines import MODULES, engine_for, engines, read_record, spec_
 from rollin.runs.files import read_json, write_json
 from rollin.runs.options import config_from
 from rollin.runs.spec import RunConfig, RunSpec
+from tests.undrawn import undrawn
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PINNED = read_json(GOLDEN / "hashes.json")
@@ -98,7 +99,8 @@ def test_every_run_is_of_the_version_that_it_is_kept_for() -> None:
 def test_runs_of_a_version_are_plotted_and_reported(kept, capsys) -> None:
     assert main(["plot", str(kept), "--out", str(kept.parent / "curves.png")]) == 0
     assert f"Curves of {len(MODULES)} runs" in capsys.readouterr().out
-    assert main(["report", str(kept), "--out", str(kept.parent / "report.html")]) == 0
+    with undrawn():  # the same curves
+        assert main(["report", str(kept), "--out", str(kept.parent / "report.html")]) == 0
     assert capsys.readouterr().out.count("not finished") == len(MODULES)
 
 

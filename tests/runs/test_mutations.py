@@ -36,6 +36,7 @@ from tests.runs.other_mutations import (
     option_cases,
     other_cases,
 )
+from tests.undrawn import drawn_once
 
 pytestmark = [pytest.mark.xdist_group("mutations"), needs_signals]  # Windows has no FIFO
 
@@ -50,6 +51,13 @@ def runs(tmp_path_factory) -> Iterator[Path]:
     make_runs(place)
     yield place
     shutil.rmtree(place)
+
+
+@pytest.fixture(autouse=True)
+def curves_drawn_once() -> Iterator[None]:
+    """Most changes leave most curves as they were, and drawing them takes most of the time."""
+    with drawn_once():
+        yield
 
 
 def sampled(cases: list[Case], seed: str) -> list[Case]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -333,31 +334,52 @@ def test_evaluate_takes_the_checkpoint_of_an_unfinished_run(tmp_path, monkeypatc
     assert {p: p.read_bytes() for p in (tmp_path / "a").rglob("*") if p.is_file()} == before
 
 
+def at_work(run_: Path, process: int) -> bool:
+    """Whether a process has come some way with a run, for which is waited."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(RollinError):
+            found = read_json(run_ / "status.json")
+            if found["pid"] == process and found["step"] > 300:
+                return True
+        time.sleep(0.05)
+    return False
+
+
 @needs_signals
-def test_ctrl_c_writes_a_checkpoint_and_names_the_command_that_goes_on(tmp_path):
+def test_ctrl_c_writes_a_checkpoint_and_names_the_command_that_goes_on(
+    tmp_path, monkeypatch, capsys
+):
+    """And so does the wish to terminate of a process that goes on, which is this one."""
+    command = ["train", "point-umaze", "--steps", "200000", "--out", "a b"]
     script = Path(sys.executable).with_name("rollin")
-    command = [script, "train", "point-umaze", "--steps", "200000", "--out", "a b"]
-    for number in (signal.SIGINT, signal.SIGTERM):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        status = tmp_path / "a b" / "status.json"
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with suppress(RollinError):
-                found = read_json(status)
-                if found["pid"] == process.pid and found["step"] > 300:
-                    break
-            time.sleep(0.05)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 128 + number, err
-        assert "Resume with: rollin resume 'a b'" in out
-        assert (tmp_path / "a b" / "checkpoint" / "manifest.json").exists()
+    process = subprocess.Popen(
+        [script, *command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    at_work(tmp_path / "a b", process.pid)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT, err
+    assert "Resume with: rollin resume 'a b'" in out
+    manifest = tmp_path / "a b" / "checkpoint" / "manifest.json"
+    saved = read_json(manifest)["step"]
+
+    def terminate() -> None:
+        if at_work(tmp_path / "a b", os.getpid()):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(driver, "STATUS_SECONDS", 0.05)
+    other = threading.Thread(target=terminate, daemon=True)
+    other.start()
+    assert main(command) == 128 + signal.SIGTERM
+    other.join()
+    assert "Resume with: rollin resume 'a b'" in capsys.readouterr().out
+    assert read_json(manifest)["step"] > saved
 
 
-def test_a_factory_from_where_the_user_stands(tmp_path):
-    (tmp_path / "mine.py").write_text(
+def test_a_factory_from_where_the_user_stands(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_factory.py").write_text(
         "import gymnasium, numpy as np, rollin\n"
         "def reward(outcome, context):\n"
         "    return np.exp(-np.abs(outcome[..., 2] - context[..., 0]))\n"
@@ -365,17 +387,16 @@ def test_a_factory_from_where_the_user_stands(tmp_path):
         "    env = gymnasium.make('Pendulum-v1', max_episode_steps=length)\n"
         "    return rollin.Contextual(env, gymnasium.spaces.Box(-8, 8, (1,)), reward)\n"
     )
-    script = Path(sys.executable).with_name("rollin")
+    monkeypatch.chdir(tmp_path)
     options = ["--steps", "300", "--warmup", "60", "--batch", "16", "--hidden", "8", "8"]
     options += ["--contexts", "[[0], [1], [2]]", "--threshold", "0", "--env-options", "length=10"]
-    command = [script, "train", "mine:make", *options, "--eval-episodes", "1", "--out", "out"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert main(["train", "my_factory:make", *options, "--eval-episodes", "1", "--out", "out"]) == 0
     result = read_json(tmp_path / "out" / "result.json")
     assert result["kappa"] == 1
     assert result["episodes"] == 30
-    again = subprocess.run([script, "resume", "out"], cwd=tmp_path, capture_output=True, text=True)
-    assert "already finished" in again.stdout
+    capsys.readouterr()
+    assert main(["resume", "out"]) == 0
+    assert "already finished" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
 
+from rollin.__main__ import run as rollin_command
 from rollin.cli import main
 from rollin.runs import driver
 from rollin.runs.directory import RunBusyError, RunDirectory
@@ -24,6 +26,7 @@ from rollin.runs.spec import RunSpec
 from rollin.runs.systems import process_began, take_lock
 from tests.killing import needs_signals, same_run
 from tests.toys import Line, Walk
+from tests.undrawn import undrawn
 
 DEEP = {"hidden": (8, 8), "batch": 16, "warmup": 16, "eval_episodes": 2}
 ROOMS = RunSpec("four-rooms", TabularConfig(steps=4, batch=10, log_every=1))
@@ -189,19 +192,22 @@ def test_a_command_whose_output_is_closed_ends_without_a_word(
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp437"])
-def test_letters_that_an_output_lacks_become_ascii(encoding, tmp_path) -> None:
+def test_letters_that_an_output_lacks_become_ascii(encoding, tmp_path, monkeypatch) -> None:
     run(ROOMS, tmp_path / "a")
-    out = subprocess.run(
-        [sys.executable, "-m", "rollin", "resume", str(tmp_path / "a")],
-        env={**os.environ, "PYTHONIOENCODING": encoding},
-        capture_output=True,
-        check=True,
-    )
-    assert b"kappa = 0." in out.stdout
-    assert out.stderr == b""
+    written, told = io.BytesIO(), io.BytesIO()
+    out, err = io.TextIOWrapper(written, encoding), io.TextIOWrapper(told, encoding)
+    monkeypatch.setattr(sys, "argv", ["rollin", "resume", str(tmp_path / "a")])
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
+        rollin_command()
+    assert left.value.code == 0
+    out.flush()
+    err.flush()
+    assert b"kappa = 0." in written.getvalue()
+    assert told.getvalue() == b""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="paths are text elsewhere")
+@undrawn()
 def test_a_path_that_is_no_text_is_taken(tmp_path, capsys) -> None:
     odd = Path(os.fsdecode(bytes(tmp_path) + b"/a\xffb"))
     few = ["--steps", "4", "--batch", "10", "--log-every", "1"]

@@ -3,9 +3,13 @@
 import errno
 import json
 import os
+import sys
+from collections.abc import Callable
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -124,12 +128,19 @@ def test_a_result_without_them_is_still_read(tmp_path) -> None:
     assert main(["report", str(tmp_path)]) == 0
 
 
+@cache
+def tensorboard() -> tuple[Any, Callable[[bytes], int]]:
+    """The format of events and their checksum, without PyTorch, which takes a second to load."""
+    with mock.patch.dict(sys.modules, {"torch": None}):
+        from tensorboardX.proto import event_pb2
+        from tensorboardX.record_writer import masked_crc32c
+
+    return event_pb2, masked_crc32c
+
+
 def read_events(path: Path) -> list:
     """The records of an event file: length, its checksum, data, its checksum."""
-    from tensorboardX.proto import event_pb2  # here: it imports PyTorch
-    from tensorboardX.record_writer import masked_crc32c
-
-    proto: Any = event_pb2  # protobuf makes its classes at import
+    proto, masked_crc32c = tensorboard()
     data, at, events = path.read_bytes(), 0, []
     while at < len(data):
         length = int.from_bytes(data[at : at + 8], "little")
@@ -208,7 +219,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
         {"algorithm": "spg", "alpha": 0.1},
         {"gradient": "exact"},
         {"reset_adam": False},
-        {"rule": "gap", "learning_rate": 0.02},
+        {"rule": "gap", "learning_rate": 0.02, "steps": 240},
         {
             "algorithm": "two-phase-spg",
             "alpha": 0.1,
@@ -219,10 +230,10 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
     ],
 )
 def test_stopped_at_any_step_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options) -> None:
-    whole = spec(**({"steps": 240} | ({} if "rule" in options else {"threshold": 0.3}) | options))
+    whole = spec(**({"steps": 120} | ({} if "rule" in options else {"threshold": 0.3}) | options))
     run(whole, tmp_path / "whole")
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
-    stops = iter([17, 18, 90, 201])
+    stops = iter([17, 18, 60, 101])
     for stop in stops:
         finished = run(
             whole,

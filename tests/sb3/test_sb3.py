@@ -124,7 +124,7 @@ def test_every_learner_walks_a_curriculum_with_roll_ins(name):
     guide = callback.guide
     assert guide is not None
     before, updates = bits(guide), model._n_updates
-    model.learn(1600 if on_policy else 400, callback=callback, reset_num_timesteps=False)
+    model.learn(1600 if on_policy else 200, callback=callback, reset_num_timesteps=False)
     assert model._n_updates >= updates + 100
     assert callback.guide is guide
     assert bits(guide) == before
@@ -255,7 +255,7 @@ def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_an
     kind = type(model)
     callback = RollInCallback(walk, level=2)
     looks = Looks(callback)
-    model.learn(500, callback=[callback, looks])
+    model.learn(260, callback=[callback, looks])
     assert type(model) is kind
     assert walk.k >= 1
     acted = np.array([one for one, _, _ in looks.seen])
@@ -269,7 +269,7 @@ def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_an
     since = switches[-1] + 1
     assert explorer.rows == acted[since:].sum()  # its own rows alone, since the last switch
     assert explorer.agent._n_updates > 0
-    assert model._n_updates + explorer.agent._n_updates < 500
+    assert model._n_updates + explorer.agent._n_updates < 260
     assert parameters(model.policy) != parameters(explorer.agent.policy)
 
 
@@ -361,10 +361,10 @@ def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
     callback = RollInCallback(teacher, level=2)
     begins = Begins(callback)
     for learned in range(8):
-        model.learn(90, callback=[callback, begins])
+        model.learn(48, callback=[callback, begins])
         assert callback.school is not None
         assert callback.school.abandoned == teacher.abandoned == 3 * learned
-    model.learn(90, callback=[callback, begins], reset_num_timesteps=False)
+    model.learn(48, callback=[callback, begins], reset_num_timesteps=False)
     assert callback.school is not None
     assert callback.school.abandoned == 21  # its envs went on
     assert all(acting == rolled_in for acting, rolled_in in begins.seen)
@@ -487,7 +487,7 @@ def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_p
     walk = Walk(easy(6), beta=0.6)
     model = model_of(name, env_of(name, walk))
     callback = RollInCallback(walk, level=level)
-    model.learn(230, callback=callback)
+    model.learn(130, callback=callback)
     assert walk.k >= 1
     assert callback.save(tmp_path / "model.zip") == tmp_path / "model.rollin.safetensors"
     model.save(tmp_path / "model.zip")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rollin.envs.registry import make_contextual
+from rollin.runs import driver
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.records import Reading, Record, read_records, write_records
@@ -65,6 +66,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Condition:
     monkeypatch.setattr(robots, "STUDY", robots._study((one,)))
     monkeypatch.setattr(robots, "EVERY", 100)
     monkeypatch.setattr(robots, "UNTIL", 600)
+    monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # asked after every step
     return one
 
 

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,14 @@ from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.execute import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
+from rollin.sweeps import local
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import _free_of_container, cores, free_memory
 from rollin.sweeps.queue import run_jobs
 from rollin.sweeps.study import Condition, Study
 from rollin.sweeps.sweep import Fingerprints, Sweep, find_runs
-from tests.forks import forking
+from tests.forks import forking, serve_eagerly
 from tests.here import HereExecutor, hurried
 from tests.killing import needs_signals
 from tests.runs.test_tabular_runs import assert_same_run, spec
@@ -64,18 +65,19 @@ def killer(victim: Job, times: int, reports: list[JobEvent]):
         killed = sum(r.kind == "again" for r in reports)
         begun = report.kind == "progress" and report.status["step"] > 1
         if begun and report.job is victim and killed < times:
-            os.kill(read_json(victim.out / "status.json")["pid"], signal.SIGKILL)
+            with suppress(ProcessLookupError):  # news of one that is dead may still come
+                os.kill(read_json(victim.out / "status.json")["pid"], signal.SIGKILL)
 
     return kill
 
 
 @needs_signals
 def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("ROLLIN_CHECKPOINT_SECONDS", "0")  # it saves at every step
+    monkeypatch.setattr(local, "_serve", serve_eagerly)
     todo = [*jobs(tmp_path, 1, steps=600), *jobs(tmp_path / "more", 1, steps=30)]
     reports: list[JobEvent] = []
     kill = killer(todo[0], 1, reports)
-    assert run_jobs(todo, LocalExecutor(1), on_event=kill, clock=hurried) == []
+    assert run_jobs(todo, forking(1), on_event=kill, clock=hurried) == []
     (again,) = [r for r in reports if r.kind == "again"]
     assert again.job is todo[0]
     assert "worker process died" in again.status["error"]
@@ -83,7 +85,6 @@ def test_the_run_of_a_killed_worker_is_gone_on_with(tmp_path, monkeypatch) -> No
     later = [r for r in reports[reports.index(again) :] if r.job is todo[0]]
     steps = [r.status["step"] for r in later if r.kind == "progress"]
     assert steps[0] > 1  # it did not begin anew
-    monkeypatch.delenv("ROLLIN_CHECKPOINT_SECONDS")
     run(todo[0].spec, tmp_path / "alone")
     assert_same_run(tmp_path / "alone", todo[0].out)
 

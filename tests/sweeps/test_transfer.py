@@ -95,12 +95,12 @@ def test_files_larger_than_a_piece_arrive_whole(pair, monkeypatch) -> None:
 def test_a_copy_that_was_cut_off_at_any_piece_can_be_gone_on_with(tmp_path, monkeypatch) -> None:
     """The copy of a run at one checkpoint is brought to the next, and the transfer breaks off."""
     monkeypatch.setattr("rollin.runs.driver.STATUS_SECONDS", 0.0)
-    whole = line(steps=700)
+    whole = line(steps=360)
     first, second = tmp_path / "first", tmp_path / "second"
-    stop_at(whole, first, 300)
+    stop_at(whole, first, 160)
     sender = Sender(first)
     receive(second, sender.pieces())
-    stop_at(whole, first, 500)
+    stop_at(whole, first, 310)
     pieces = list(sender.pieces())
     names = [Path(piece.name).name for piece in pieces if piece.data is not None]
     assert names[-1] == "manifest.json"
@@ -115,9 +115,9 @@ def test_a_copy_that_was_cut_off_at_any_piece_can_be_gone_on_with(tmp_path, monk
 
 def test_a_first_copy_that_was_cut_off_can_be_gone_on_with(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("rollin.runs.driver.STATUS_SECONDS", 0.0)
-    whole = line(steps=500)
+    whole = line(steps=260)
     first = tmp_path / "first"
-    stop_at(whole, first, 300)
+    stop_at(whole, first, 160)
     pieces = list(Sender(first).pieces())
     assert pieces[0].name == "config.json"
     run(whole, first)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from rollin.analysis.collect import Collection
-from rollin.report.page import drawing, environment, filled, labelled, policy, render, template
+from rollin.report.page import compiled, drawing, filled, labelled, policy, render, template
 from rollin.report.pictures import pictures
 from rollin.report.words import shown
 from rollin.sweeps.study import Study
@@ -62,16 +62,12 @@ def progress_part(standing: Standing) -> str:
     sweeps = [
         {"title": shown(s.title), "summary": s.summary, "share": s.share} for s in standing.sweeps
     ]
-    return (
-        environment()
-        .from_string(template("progress.html.j2"))
-        .render(
-            sweeps=sweeps,
-            runs=runs,
-            titles=[shown(title) for title in titles],
-            quiet=standing.quiet,
-            problem=shown(standing.problem),
-        )
+    return compiled("progress.html.j2").render(
+        sweeps=sweeps,
+        runs=runs,
+        titles=[shown(title) for title in titles],
+        quiet=standing.quiet,
+        problem=shown(standing.problem),
     )
 
 

@@ -6,11 +6,12 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from threadpoolctl import threadpool_limits
 
@@ -158,28 +159,24 @@ def render(
         "improvement_text": improvement_text,
         "setting_of": setting_of,
     }
-    return (
-        environment()
-        .from_string(template("report.html.j2"))
-        .render(
-            title=title or default_title(records),
-            style=Markup(style),
-            script=Markup(script),
-            policy=Markup(policy(script, live=live is not None)),
-            live=live,
-            facts=_facts(records),
-            warnings=_warnings(collection, results),
-            skipped=collection.skipped,
-            sections=[section(found) for found in results],
-            enough=ENOUGH,
-            published=any(found.of_the_paper for found in results),
-            pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
-            collection=collection,
-            seeds=sorted({record.seed for record in records}),
-            version=__version__,
-            broad_inches=BROAD,
-            **words,
-        )
+    return compiled("report.html.j2").render(
+        title=title or default_title(records),
+        style=Markup(style),
+        script=Markup(script),
+        policy=Markup(policy(script, live=live is not None)),
+        live=live,
+        facts=_facts(records),
+        warnings=_warnings(collection, results),
+        skipped=collection.skipped,
+        sections=[section(found) for found in results],
+        enough=ENOUGH,
+        published=any(found.of_the_paper for found in results),
+        pictures=[(p, Markup(to_svg(p.figure, f"{p.name}-"))) for p in drawn],
+        collection=collection,
+        seeds=sorted({record.seed for record in records}),
+        version=__version__,
+        broad_inches=BROAD,
+        **words,
     )
 
 
@@ -193,11 +190,15 @@ def policy(script: str, *, live: bool = False) -> str:
     )
 
 
-def environment() -> Environment:
-    """How templates are read: all that is put into them is text."""
+@cache
+def compiled(name: str) -> Template:
+    """A template, read once: a page that follows its runs fills it again and again.
+
+    All that is put into it is text.
+    """
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    ).from_string(template(name))
 
 
 def template(name: str) -> str:

@@ -47,12 +47,16 @@ class Predictor:
 def predictor_of(
     mdp: ContextualMDP, warm: Sequence[Array], log_starts: Sequence[Array], wanted: Sequence[Array]
 ) -> Predictor:
-    """R on every context; warm: log π_θ when it begins; wanted: log d_ρ^{π*_k}."""
-    log_rho = log_starts[0]
+    """R on every context; wanted: log d_ρ^{π*_k}.
+
+    warm: log π_θ when it begins, which is π*_{k-1} after the first.
+    """
+    from_rho = [soft.log_visitation(mdp, warm[0], log_starts[0]), *wanted[:-1]]
+    plain = [largest_ratio(*pair) for pair in zip(wanted, from_rho, strict=True)]
     return Predictor(
-        largest_ratio(wanted[-1], soft.log_visitation(mdp, warm[0], log_rho)),
-        _terms(mdp, warm, [log_rho] * len(warm), wanted),
-        _terms(mdp, warm, log_starts, wanted),
+        largest_ratio(wanted[-1], from_rho[0]),
+        plain,
+        [plain[0], *_terms(mdp, warm[1:], log_starts[1:], wanted[1:])],
     )
 
 
