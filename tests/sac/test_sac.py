@@ -330,7 +330,7 @@ def test_a_state_is_a_copy():
 
 
 def test_learners_go_on_with_each_other_s_state():
-    cpu, jax = (make(name, 5, 2, (16, 16), 8) for name in ("cpu", "jax"))
+    cpu, jax = (make(name, 3, 1, (8,), 4) for name in ("cpu", "jax"))
     cpu.update(random_batch(cpu, 0))
     jax.set_state(cpu.get_state())
     jax.streams.set_state(cpu.streams.get_state())
@@ -458,10 +458,10 @@ def test_without_jax_the_error_says_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize("name", ["cpu", "jax"])
 def test_a_reset_learner_is_a_new_one_with_other_first_weights(name):
-    config, streams = SACConfig(hidden=(8, 8), batch=8), Streams(3)
-    learner = make_learner(name, 3, 2, config, streams)
+    config, streams = SACConfig(hidden=(8,), batch=4), Streams(3)
+    learner = make_learner(name, 3, 1, config, streams)
     first = learner.get_state()
-    batch = np.random.default_rng(0).uniform(-1, 1, (8, learner.layout.row)).astype(np.float32)
+    batch = np.random.default_rng(0).uniform(-1, 1, (4, learner.layout.row)).astype(np.float32)
     learner.update(batch)
     learner.reset()
     again = learner.get_state()
