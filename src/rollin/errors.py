@@ -14,6 +14,10 @@ class RollinError(Exception):
     """
 
 
+class MissingExtraError(RollinError):
+    """A package is not installed, which stays so however often it is asked for."""
+
+
 def reason(error: OSError) -> str:
     """The system's words for an error, without the path."""
     return (error.strerror or str(error)).lower()

@@ -128,7 +128,7 @@ def test_a_run_that_fails_is_tried_again_and_told(tmp_path, capsys) -> None:
     assert short(tmp_path, "--seeds", "1", "--retries", "1") == 2
     said = capsys.readouterr()
     assert said.out.count("again in 2 s") == 1
-    assert "1 of 2 runs failed after 1 more attempts" in said.err
+    assert "1 of 2 runs failed, each after up to 2 attempts" in said.err
     assert "policy.safetensors could not be written" in said.err
     assert (tmp_path / "report.html").exists()
     blocked.rmdir()

@@ -1,6 +1,8 @@
 """The schedule of a sweep: order, retries, and a whole cluster on a virtual clock."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.schedule import World, simulate
@@ -8,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollin.errors import RollinError
+from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.options import configured
 from rollin.runs.spec import RunSpec
+from rollin.sweeps.attempt import attempt
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Queue, run_jobs
 
@@ -52,6 +57,25 @@ def test_an_error_is_tried_again_a_stated_number_of_times() -> None:
     assert end(queue, queue.start(), "failed", step=99, now=now).kind == "failed"
     assert [job.name for job in queue.failed] == ["0"]
     assert not queue.unfinished
+
+
+def test_a_final_error_is_not_tried_again() -> None:
+    queue = Queue(jobs(2), retries=2)
+    told = JobEvent("failed", queue.start(), {"error": "no MuJoCo", "final": True})
+    assert queue.take(told, 0.0).kind == "failed"
+    assert [job.name for job in queue.failed] == ["0"]
+    assert queue.start().name == "1"
+
+
+def test_a_missing_extra_is_final(monkeypatch, tmp_path) -> None:
+    monkeypatch.delitem(sys.modules, "rollin.sac.jax", raising=False)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    config = configured(RollinConfig(), {"learner": "jax", "steps": 10})
+    ignored: Any = lambda *_: None  # noqa: E731
+    kind, status = attempt(RunSpec("point-umaze", config), tmp_path / "a", "", ignored, bool)
+    assert kind == "failed"
+    assert "pip install 'rollin[jax]'" in status["error"]
+    assert status["final"]
 
 
 def test_a_loss_counts_only_if_the_run_got_no_farther() -> None:

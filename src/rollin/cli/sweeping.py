@@ -65,9 +65,9 @@ def _problem(
     if failed:
         name = failed[0].name
         parts.append(
-            f"{len(failed)} of {len(sweep.jobs)} runs failed after {retries} more attempts, the "
-            f"first being {name} ({progress.overview.failed[name].rstrip('.')}); the same command "
-            "tries them again."
+            f"{len(failed)} of {len(sweep.jobs)} runs failed, each after up to {retries + 1} "
+            f"attempts, the first being {name} ({progress.overview.failed[name].rstrip('.')}); the "
+            "same command tries them again."
         )
     if backlog.broken:
         job, why = backlog.broken[0]

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import gymnasium
 
-from rollin.errors import RollinError
+from rollin.errors import MissingExtraError
 
 
 @contextmanager
@@ -17,6 +17,6 @@ def mujoco_for(task: str) -> Iterator[None]:
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         if "mujoco" not in str(error).lower() or find_spec("mujoco") is not None:
             raise
-        raise RollinError(
+        raise MissingExtraError(
             f"{task} needs MuJoCo, which is not installed: pip install 'rollin[mujoco]'."
         ) from error

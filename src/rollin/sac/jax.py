@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
-from rollin.errors import RollinError
+from rollin.errors import MissingExtraError
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import (
     UpdateInfo,
@@ -29,7 +29,7 @@ try:
     import jax
     import jax.numpy as jnp
 except ImportError as error:
-    raise RollinError(
+    raise MissingExtraError(
         "The learner jax needs JAX, which is not installed: pip install 'rollin[jax]', "
         "or use --learner cpu."
     ) from error

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError, told
+from rollin.errors import MissingExtraError, RollinError, told
 from rollin.runs.directory import RunBusyError
 from rollin.runs.driver import OnStatus, ShouldStop
 from rollin.runs.execute import run
@@ -18,11 +18,16 @@ def attempt(
     should_stop: ShouldStop,
     of: Membership | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Run a spec or go on with it: finished, stopped, failed, or busy if another process has it."""
+    """Run a spec or go on with it: finished, stopped, failed, or busy if another process has it.
+
+    The status of a failure that would come again on this machine says that it is `final`.
+    """
     try:
         done = run(spec, out, command, on_status, should_stop, of)
     except RunBusyError as error:
         return "busy", {"error": str(error)}
+    except MissingExtraError as error:
+        return "failed", {"error": str(error), "final": True}
     except RollinError as error:
         return "failed", {"error": str(error)}
     except BrokenPipeError:  # whoever hears of the run is gone

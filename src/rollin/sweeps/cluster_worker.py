@@ -98,7 +98,9 @@ class RunWorker:
             error = f"rollin {__version__} is installed on {where}, the sweep is of {version}"
             return End("failed", {"error": error})
         with threadpool_limits(1):
-            return End(*attempt(spec, directory, command, self._tell, lambda: self._stop, of))
+            kind, status = attempt(spec, directory, command, self._tell, lambda: self._stop, of)
+        status.pop("final", None)  # another machine may have what this one lacks
+        return End(kind, status)
 
     def _tell(self, status: dict[str, Any]) -> None:
         """Called by the run between two steps, when all its files are whole."""

@@ -45,10 +45,10 @@ class _Attempts:
 class Queue:
     """The jobs that wait, run, have ended or failed.
 
-    A job whose run raised an error is tried again `retries` times. One that was lost with its
-    worker or machine is tried again as long as it gets farther each time; a loss without progress
-    counts as a failure, so that a run that kills its machine comes to an end, too. One that another
-    process has is looked at again until that is done with it.
+    A job whose run raised an error is tried again `retries` times, unless that was final. One that
+    was lost with its worker or machine is tried again as long as it gets farther each time; a loss
+    without progress counts as a failure, so that a run that kills its machine comes to an end, too.
+    One that another process has is looked at again until that is done with it.
     """
 
     def __init__(self, jobs: Iterable[Job], retries: int = RETRIES) -> None:
@@ -98,7 +98,7 @@ class Queue:
         if report.kind not in ("failed", "lost", "busy"):
             return report
         attempts.count(report.kind)
-        if attempts.failures > self.retries:
+        if attempts.failures > self.retries or report.status.get("final"):
             self.failed.append(job)
             return JobEvent("failed", job, report.status)
         self._delays += 1
