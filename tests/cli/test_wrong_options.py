@@ -39,6 +39,10 @@ from rollin.cli import main
             "install the extra robotics and put rollin.GoalContext around",
         ),
         (["train", "Nope-v5"], "Environment `Nope` doesn't exist. Did you mean Hopper-v5?\n"),
+        (
+            ["train", "hopper", "--method", "baseline", "--beta=0.1"],
+            "--method baseline never rolls in, so that --beta 0.1 would do nothing: leave out one",
+        ),
     ],
 )
 def test_a_plausible_mistake_is_one_sentence_that_leads_on(words, sentence, capsys, tmp_path):

@@ -14,6 +14,7 @@ import tyro
 from rollin.checks import flag
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
+from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
 from rollin.imports import is_factory, name_code
 from rollin.names import plain_name
@@ -63,6 +64,8 @@ def parse_options(arguments: Sequence[str]) -> Asked:
         refuse_options_of_others(arguments, engine, task)
     words = spelled_out(arguments, option_names(kind_of), kind_of.short_forms)
     found = parse(kind, words, "train", default, task or "")
+    if "--beta" in {word.partition("=")[0] for word in arguments}:
+        refuse_idle_beta(found.config)
     return Asked(plain_name(found.task), found.out, found.config)
 
 
@@ -102,6 +105,16 @@ def flags_of(engine: Engine[Any]) -> set[str]:
     """The options of an engine's tasks, as they are typed."""
     kind = engine.config_class
     return {flag(name) for name in (*option_names(kind), *kind.short_forms, "out", "help")}
+
+
+def refuse_idle_beta(config: Any) -> None:
+    """Refuse a β that was typed for a method which never rolls in."""
+    algorithm = getattr(config, "algorithm", None)
+    if isinstance(algorithm, RollinOptions) and algorithm.beta > 0 and algorithm.rolls_in == 0:
+        raise RollinError(
+            f"--method {algorithm.method} never rolls in, so that --beta {algorithm.beta:g} would "
+            "do nothing: leave out one of the two."
+        )
 
 
 def options_class(engine: Engine[Any]) -> Any:
