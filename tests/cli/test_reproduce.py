@@ -158,6 +158,7 @@ def test_a_closed_terminal_lets_runs_save(tmp_path, capfd, monkeypatch) -> None:
 
         def wait_and_close(seconds: float) -> list[JobEvent]:
             if list(out.rglob("status.json")):
+                made.wait = wait  # once: a second signal would not wait for runs to save
                 os.kill(os.getpid(), signal.SIGHUP)
             return wait(seconds)
 
