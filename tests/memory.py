@@ -4,10 +4,10 @@ Everything here is written so that it survives a power cut, which takes some mil
 file on a disk, and more where other work writes to it. In memory the same calls cost nothing.
 """
 
-import atexit
 import os
 import shutil
 import tempfile
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 PLACE = Path("/dev/shm")
@@ -24,7 +24,8 @@ def use_memory() -> None:
             shutil.rmtree(left, ignore_errors=True)
     here = PLACE / f"{NAME}{os.getpid()}"
     here.mkdir(mode=0o700)
-    atexit.register(shutil.rmtree, here, ignore_errors=True)
+    remove = {"args": (here,), "kwargs": {"ignore_errors": True}}
+    Finalize(None, shutil.rmtree, **remove, exitpriority=-200)  # after multiprocessing's own, -100
     os.environ["TMPDIR"] = str(here)
     tempfile.tempdir = None  # what was found before does not count
 
