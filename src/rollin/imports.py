@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
 
@@ -70,9 +70,8 @@ def load_named(name: str, hint: str) -> Any:
         with from_here():
             return getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # a module's own code may raise anything
-        raise RollinError(
-            f"{name} cannot be loaded ({told(error)}): {hint}{where_looked(module, error)}"
-        ) from error
+        more = f". {hint}{where_looked(module, error)}"
+        raise foreign(f"{name} cannot be loaded:", error, more) from error
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from rollin import __version__
 from rollin.checks import did_you_mean
-from rollin.errors import RollinError
+from rollin.errors import RollinError, debug_hint, show_traceback, told
 from rollin.imports import only_named
 from rollin.texts import one_line
 
@@ -71,9 +71,11 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit as stop:  # after a help text
         return int(stop.code or 0)
     except RollinError as error:
-        return _refuse(str(error))
+        show_traceback(error)
+        return _refuse(str(error), debug_hint(error))
     except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
+        why = told(error).partition(": ")[2]
+        why = f" ({why})" if why else ""
         return _refuse(f"There is not enough memory for this{why}: choose less.")
     except KeyboardInterrupt:
         print("rollin: interrupted.", file=sys.stderr)
@@ -85,9 +87,9 @@ def _run(arguments: Sequence[str]) -> int:
         return _refuse(f"{where}{error.strerror or error}.")
 
 
-def _refuse(sentence: str) -> int:
-    """Say in one line what is wrong."""
-    print(f"rollin: {one_line(sentence, LONGEST)}", file=sys.stderr)
+def _refuse(sentence: str, more: str = "") -> int:
+    """Say in one line what is wrong, and more that is not cut off."""
+    print(f"rollin: {one_line(sentence, LONGEST)}{more}", file=sys.stderr)
     return 2
 
 

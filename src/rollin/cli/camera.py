@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rollin.cli.film import Film
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import styled
 from rollin.runs.engines.playable import Playable
@@ -79,9 +79,7 @@ def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
     try:
         picture = trained.env.env.render()
     except Exception as error:  # a renderer without a display may raise anything
-        raise RollinError(
-            f"The environment cannot draw itself here: {told(error)}.{hint}"
-        ) from error
+        raise foreign("The environment cannot draw itself here:", error, f".{hint}") from error
     if not isinstance(picture, np.ndarray):
         raise RollinError(
             "The environment gives no pictures: its render() must return an array when it is "

@@ -19,7 +19,7 @@ from rollin.cli.camera import Camera
 from rollin.cli.film import MOST, check_encoder, thinning, write_video
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.offscreen import choose_renderer
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 from rollin.report.episodes import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
 from rollin.report.words import SUCCESS
@@ -206,7 +206,7 @@ def draw(trained: Playable, played: list[Played], path: Path) -> None:
         except (OSError, RollinError):
             raise
         except Exception as error:  # what an env's own drawing asks of Matplotlib shows only here
-            raise RollinError(f"The picture cannot be drawn: {told(error)}.") from error
+            raise foreign("The picture cannot be drawn:", error) from error
 
 
 def table(trained: Playable, rows: list[tuple[int, Evaluation]]) -> Table:

@@ -166,7 +166,7 @@ def _imported(what: str) -> Study | None:
         return None
     found = load_named(
         what,
-        "give module:factory or module:STUDY, where the module can be imported from here.",
+        "Give module:factory or module:STUDY, where the module can be imported from here.",
     )
     if not isinstance(found, Study):
         return None

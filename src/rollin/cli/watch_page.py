@@ -15,7 +15,7 @@ from typing import Any
 from rollin.analysis.collect import Collection, gather
 from rollin.cli.dashboard import run_columns
 from rollin.cli.list_runs import describe, sweep_standing
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, sentence
 from rollin.report.live import (
     RunStanding,
     Standing,
@@ -161,7 +161,7 @@ class Watched:
                 report = self._report()
                 self._seen, self._problem = stamps, ""
         except Exception as error:  # a page of a moment ago is better than none
-            self._problem = f"This report is not up to date. {_sentence(error)}"
+            self._problem = f"This report is not up to date. {sentence(error)}"
         progress = self._progress()
         if (report, progress) != (self.page.report, self.page.progress):
             self.page = Page(report, progress, time.time())
@@ -204,7 +204,7 @@ class Watched:
         try:
             return progress_part(self._standing())
         except Exception as error:  # such as a directory that is moved away
-            return progress_part(Standing(problem=_sentence(error)))
+            return progress_part(Standing(problem=sentence(error)))
 
     def _standing(self) -> Standing:
         sweeps: list[SweepStanding] = []
@@ -247,7 +247,3 @@ def _counted(rows: dict[str, State], names: list[str]) -> str:
         return ""
     rest = "Runs" if sum(counts.values()) == len(rows) else "Other runs"
     return f"{rest}: {', '.join(told)}."
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) if isinstance(error, RollinError | OSError) else told(error)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rollin.arrays import Float
 from rollin.checks import did_you_mean
 from rollin.envs.mujoco_extra import mujoco_for
-from rollin.errors import RollinError, told
+from rollin.errors import ForeignError, RollinError, foreign, place_of, told
 from rollin.imports import check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
@@ -78,7 +78,7 @@ class GuardedEnv:
 
     def raw_reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """What the env's reset gives, in the form that Gymnasium asks for."""
-        found = self._call("reset", self.env.reset, **options)
+        found = self.call("reset", self.env.reset, **options)
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
             raise RollinError(
                 f"{self.name}: reset must give observation and info, as in Gymnasium, got "
@@ -89,7 +89,7 @@ class GuardedEnv:
 
     def raw_step(self, action: NDArray[Any]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """What the env's step gives, in the form that Gymnasium asks for."""
-        try:  # as in _call, without its call: every step comes here
+        try:  # as in call, without its call: every step comes here
             found = self.env.step(action)
         except RollinError:
             raise
@@ -102,9 +102,9 @@ class GuardedEnv:
             )
         observed, reward, terminated, truncated, info = found
         if type(terminated) is not bool:  # of NumPy's, mostly
-            terminated = self._call("step", bool, terminated)
+            terminated = self.call("step", bool, terminated)
         if type(truncated) is not bool:
-            truncated = self._call("step", bool, truncated)
+            truncated = self.call("step", bool, truncated)
         return observed, as_reward(reward, self.env), terminated, truncated, info
 
     def _count(self, over: bool, longest: int, hint: str) -> None:
@@ -117,7 +117,8 @@ class GuardedEnv:
                 f"limit{hint}."
             )
 
-    def _call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    def call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Call the environment's own code; what: its name in an error."""
         try:
             return function(*given, **options)
         except RollinError:
@@ -127,7 +128,7 @@ class GuardedEnv:
 
     def close(self) -> None:
         """Close the environment."""
-        self._call("close", self.env.close)
+        self.call("close", self.env.close)
 
 
 class BoxEnv(GuardedEnv):
@@ -166,8 +167,8 @@ def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
         return value.astype(_FLOAT32)
     try:
         array: NDArray[Any] = np.asarray(value)
-    except ValueError as error:  # ragged
-        raise RollinError(f"{name_of(env)} gave {what} of no shape: {error}.") from error
+    except (Exception, SystemExit) as error:  # ragged, or the value's own code raises
+        raise foreign(f"{name_of(env)} gave {what} of no shape:", error) from error
     if array.size != size:
         raise RollinError(
             f"{name_of(env)} gave {what} of shape {array.shape}, its space has "
@@ -205,10 +206,17 @@ def make_env(name: str) -> BoxEnv:
     except RollinError:
         raise
     except gymnasium.error.Error as error:
-        text = str(error).partition(" Did you mean")[0].rstrip(".")
-        raise RollinError(f"Gymnasium cannot make {name}: {text}.{_advice(name)}") from error
+        raise _unmade(name, error) from error
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
-        raise RollinError(f"{name} cannot be made: {told(error)}.") from error
+        raise foreign(f"{name} cannot be made:", error) from error
+
+
+def _unmade(name: str, error: Exception) -> RollinError:
+    """What to say of an error of Gymnasium's: with its place, unless `gymnasium.make` raised it."""
+    if not place_of(error).startswith(("gymnasium/", "gymnasium\\")):
+        return foreign(f"{name} cannot be made:", error)
+    text = told(error).removeprefix(f"{type(error).__name__}: ").partition(" Did you mean")[0]
+    return RollinError(f"Gymnasium cannot make {name}: {text.rstrip('.')}.{_advice(name)}")
 
 
 def _advice(name: str) -> str:
@@ -241,7 +249,5 @@ def form_of(found: Any) -> str:
     return type(found).__name__
 
 
-def _raised(what: str, error: Exception | SystemExit) -> RollinError:
-    if isinstance(error, SystemExit):
-        return RollinError(f"The environment's {what} called sys.exit({error.code!r}).")
-    return RollinError(f"The environment's {what} raised {told(error)}.")
+def _raised(what: str, error: Exception | SystemExit) -> ForeignError:
+    return foreign(f"The environment's {what} raised", error)

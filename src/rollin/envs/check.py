@@ -268,7 +268,7 @@ def _check_set_context(env: ContextHandle, context: Array) -> None:
     """`set_context`, which vector envs can call, must do what reset's options do."""
     if layer_with(env.env, "set_context") is None or layer_with(env.env, "context") is None:
         return
-    env.env.get_wrapper_attr("set_context")(context.copy())
+    env.call("set_context", env.env.get_wrapper_attr("set_context"), context.copy())
     observed, _ = env.raw_reset(seed=FIRST_SEED)
     _check_context_seen(observed, context, env.name, "set_context(c) and reset()")
 

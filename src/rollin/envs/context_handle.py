@@ -151,7 +151,7 @@ class ContextHandle(GuardedEnv):
         """Draw episodes under a context, as the env does, or every number against the steps."""
         own = _of_contextual(self.env, "draw")
         if callable(own):
-            self._call("draw", own, axes, context, outcomes)
+            self.call("draw", own, axes, context, outcomes)
         else:
             draw_outcomes(axes, outcomes)
 
@@ -164,7 +164,7 @@ class ContextHandle(GuardedEnv):
                 f"{self.name} must give info['outcome'] at reset and at every step: all "
                 f"that its reward needs to know; got {sorted(map(str, info))}."
             )
-        outcome = self._call("info['outcome']", np.asarray, info["outcome"])
+        outcome = self.call("info['outcome']", np.asarray, info["outcome"])
         if outcome.dtype.kind not in "fiub":
             raise RollinError(
                 f"{self.name} must give info['outcome'] as real numbers, got "
@@ -182,7 +182,7 @@ class ContextHandle(GuardedEnv):
                 f"{self.name}: info['is_success'] must be one value, got shape {np.shape(found)}: "
                 "reduce over the last axis (axis=-1)."
             )
-        return self._call("info['is_success']", lambda: bool(np.reshape(found, ())))
+        return self.call("info['is_success']", lambda: bool(np.reshape(found, ())))
 
     def success_of(self, info: dict[str, Any], context: Array) -> bool:
         """Whether a step under a context is a success: as its info tells, or by its outcome."""
@@ -221,7 +221,7 @@ class ContextHandle(GuardedEnv):
         if what not in self._methods:
             raise RollinError(f"{self.name} has no {method}(…), and says that it needs none.")
         try:
-            found = self._call(method, self._methods[what], *arguments)
+            found = self.call(method, self._methods[what], *arguments)
         except RollinError as error:
             if np.ndim(arguments[0]) < 2:
                 raise
@@ -229,7 +229,7 @@ class ContextHandle(GuardedEnv):
                 f"{str(error).rstrip('.')}; it was called with a batch of {len(arguments[0])} "
                 "outcomes, as relabelling does: the last axis is the vector."
             ) from error
-        array = self._call(method, np.asarray, found)
+        array = self.call(method, np.asarray, found)
         if array.dtype.kind not in "fiub":
             raise RollinError(
                 f"{self.name}: {method} must give numbers, got {form_of(found)}: does it return?"

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from rollin.envs.box_env import Env, name_of
 from rollin.envs.contextual import Array
 from rollin.envs.wrappers import layer_with, put
-from rollin.errors import RollinError
+from rollin.errors import RollinError, foreign
 
 OPTIONS = ("goal", "desired_goal", "target")
 METHODS = ("set_goal", "set_desired_goal", "set_target")
@@ -70,22 +70,27 @@ def way_of(env: Env, how: str | SetGoal) -> Way:
 def find_way(env: Env, goal: Array, seed: int | None, options: dict[str, Any]) -> Way:
     """The first usual way after which the env shows the goal, at reset or from the first step."""
     env.reset(seed=seed, options=options or None)  # an env may have no goal before
-    tried = []
+    tried: list[str] = []
+    failures: list[Exception] = []
     for way in _ways(env):
         tried.append(way.name)
         try:
             shown, _ = way.reset(env, goal, seed, options)
             way.later = not arrived(shown, goal)
             after, *_ = env.step(_some_action(env.action_space))
-        except Exception:  # an env may refuse an option as it likes: another way, then
+        except Exception as error:  # an env may refuse an option as it likes: another way, then
+            failures.append(error)
             continue
         if arrived(after, goal):
             return way
-    raise RollinError(
-        f"{name_of(env)} was given the goal {goal.tolist()} by {', '.join(tried)}, and its "
-        "desired_goal was another one each time: say how it takes a goal, as "
-        "GoalContext(env, set_goal=...), a name or a function of (env, goal)."
-    )
+    given = f"{name_of(env)} was given the goal {goal.tolist()} by {', '.join(tried)}, and"
+    advice = "say how it takes a goal, as GoalContext(env, set_goal=...), a name or a function of"
+    if len(failures) == len(tried):
+        last = failures[-1]
+        raise foreign(
+            f"{given} it failed each time, at last with", last, f": {advice} (env, goal)."
+        ) from last
+    raise RollinError(f"{given} its desired_goal was another one each time: {advice} (env, goal).")
 
 
 def _ways(env: Env) -> Iterator[Way]:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import gymnasium
 
-from rollin.errors import MissingExtraError
+from rollin.errors import MissingExtraError, told
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def mujoco_for(task: str) -> Iterator[None]:
     try:
         yield
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
-        if "mujoco" not in str(error).lower() or find_spec("mujoco") is not None:
+        if "mujoco" not in told(error).lower() or find_spec("mujoco") is not None:
             raise
         raise MissingExtraError(
             f"{task} needs MuJoCo, which is not installed: pip install 'rollin[mujoco]'."

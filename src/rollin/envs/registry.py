@@ -14,7 +14,7 @@ from rollin.checks import did_you_mean
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import vector_env
 from rollin.envs.mujoco_extra import mujoco_for
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 from rollin.imports import factory_here, from_here, load_named
 from rollin.names import plain_name
 
@@ -127,7 +127,7 @@ def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[An
     except RollinError:
         raise
     except (Exception, SystemExit) as error:  # an environment's own code may raise anything
-        raise RollinError(f"{name} cannot be made: {told(error)}.") from error
+        raise foreign(f"{name} cannot be made:", error) from error
     if not isinstance(env, gymnasium.Env):
         wrong = vector_env(env) or f"got {type(env).__name__}"
         raise RollinError(f"{name} must return a contextual Gymnasium env, {wrong}.")
@@ -144,7 +144,7 @@ def load_factory(name: str) -> Any:
         )
     return load_named(
         name,
-        "give module:factory, where the module can be imported from here and the factory returns "
+        "Give module:factory, where the module can be imported from here and the factory returns "
         "a contextual env or a ContextualMDP.",
     )
 

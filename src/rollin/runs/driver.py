@@ -15,7 +15,7 @@ import numpy as np
 from rollin import compile_time
 from rollin.checks import seconds_from
 from rollin.curriculum.progress import Advance
-from rollin.errors import RollinError
+from rollin.errors import RollinError, sentence
 from rollin.regular import check_regular
 from rollin.runs.checkpoint import (
     Checkpoint,
@@ -203,7 +203,7 @@ class Driver(ABC, Generic[Config]):
             self.directory.write_status("interrupted", **self._full_status(None))
             raise
         except BaseException as error:
-            self.directory.write_status("failed", error=str(error) or type(error).__name__)
+            self.directory.write_status("failed", error=sentence(error))
             raise
 
     def _execute(self, pace: Pace) -> bool:

@@ -6,7 +6,7 @@ import gymnasium
 
 from rollin.checks import did_you_mean
 from rollin.envs.registry import TASKS, load_factory
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 from rollin.imports import from_here
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.spec import RunSpec
@@ -72,7 +72,7 @@ def _from_factory(task: str) -> ContextualMDP:
     except RollinError:
         raise
     except (Exception, SystemExit) as error:
-        raise RollinError(f"{task} failed: {told(error)}.") from error
+        raise foreign(f"{task} failed:", error) from error
     if not isinstance(mdp, ContextualMDP):
         raise RollinError(f"{task} must return a ContextualMDP, got {type(mdp).__name__}.")
     return mdp

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rollin.errors import MissingExtraError, RollinError, told
+from rollin.errors import MissingExtraError, RollinError, debug_hint, described, show_traceback
 from rollin.runs.directory import RunBusyError
 from rollin.runs.driver import OnStatus, ShouldStop
 from rollin.runs.execute import run
@@ -29,9 +29,11 @@ def attempt(
     except MissingExtraError as error:
         return "failed", {"error": str(error), "final": True}
     except RollinError as error:
-        return "failed", {"error": str(error)}
+        show_traceback(error)
+        return "failed", {"error": f"{error}{debug_hint(error)}"}
     except BrokenPipeError:  # whoever hears of the run is gone
         raise
     except Exception as error:  # one bad run must not end the sweep
-        return "failed", {"error": told(error)}
+        show_traceback(error)
+        return "failed", {"error": described(error)}
     return ("finished" if done else "stopped"), {}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rollin.curriculum.teacher import Plan
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, foreign
 from rollin.streams import Streams, pack_generator, unpack_generator
 from rollin.wrapper.episode import PrefixStep
 from rollin.wrapper.fits import Env, Guide, check_guide, fitted
@@ -103,9 +103,11 @@ class Prefix:
         except RollinError:
             raise
         except Exception as error:  # a guide's own code may raise anything
-            raise RollinError(
-                f"The guide raised {told(error)} for an observation of "
-                f"{self._env.observation_space}: guide and env must have the same spaces."
+            raise foreign(
+                "The guide raised",
+                error,
+                f" for an observation of {self._env.observation_space}: guide and env must have "
+                "the same spaces.",
             ) from error
         return fitted(action, self._env.action_space)
 

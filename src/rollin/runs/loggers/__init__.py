@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from rollin.curriculum.progress import Advance
-from rollin.errors import RollinError, told
+from rollin.errors import RollinError, sentence, show_traceback
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import write_json
 from rollin.runs.formats import Count, read_file
@@ -167,7 +167,8 @@ class Loggers:
         if (logger := self._open.pop(name, None)) is not None:
             with suppress(Exception):  # the first failure is the one to tell
                 logger.close(finished=False)
-        why = str(error).rstrip(".") if isinstance(error, RollinError) else told(error)
+        show_traceback(error)
+        why = sentence(error).rstrip(".")
         sys.stderr.write(f"rollin: --log {name} failed, and the run goes on without it: {why}.\n")
 
 
