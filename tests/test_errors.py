@@ -73,7 +73,7 @@ def faults(tmp_path, monkeypatch):
 
 
 def line_of(text: str) -> int:
-    lines: list[str] = FAULTS.splitlines()
+    lines = [str(line) for line in FAULTS.splitlines()]
     return lines.index(text) + 1
 
 
