@@ -162,8 +162,15 @@ def _refuse_directory_options(options: dict[str, Any]) -> None:
 
 
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
-    task = plain_name(env) if isinstance(env, str) else ""
-    return configured(ENGINE.preset(task), options)
+    preset = ENGINE.preset(plain_name(env) if isinstance(env, str) else "")
+    try:
+        return configured(preset, options)
+    except RollinError:
+        given = {name: options[name] for name in ("env_options",) if name in options}
+        handle = _make(env, configured(preset, given))  # what is wrong with the env comes first
+        if not isinstance(env, gymnasium.Env):
+            handle.close()
+        raise
 
 
 def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> DeepState:

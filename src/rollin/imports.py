@@ -93,9 +93,9 @@ def from_here() -> Iterator[None]:
 
 
 def factory_here(name: str) -> str:
-    """A question with the factory of a module in the working directory; empty if there is none.
+    """What to give instead of the name of a module in the working directory; empty if it is none.
 
-    The file is read, not run.
+    Only what can be called without arguments makes an environment. The file is read, not run.
     """
     module = name.removesuffix(".py").replace("/", ".")
     path = Path(*module.split(".")).with_suffix(".py") if module else Path()
@@ -105,10 +105,27 @@ def factory_here(name: str) -> str:
         body = ast.parse(path.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return ""
-    made = [part.name for part in body if isinstance(part, ast.FunctionDef)]
-    made = [part for part in made if not part.startswith("_")]
+    made = [part.name for part in body if isinstance(part, ast.FunctionDef) and _is_free(part)]
+    made = [part for part in made if not part.startswith("_") and part != "main"]
+    made += [part.name for part in body if isinstance(part, ast.ClassDef) and _is_env(part)]
     likely = [part for part in made if part.startswith("make")] or made
-    return f" Did you mean {module}:{likely[0]}?" if likely else ""
+    if not likely:
+        return f" {path} has no function without arguments, which could make an environment."
+    return f" Did you mean {module}:{likely[0]}?"
+
+
+def _is_free(function: ast.FunctionDef) -> bool:
+    """Whether a function can be called without arguments."""
+    given = function.args
+    needed = len(given.posonlyargs) + len(given.args) - len(given.defaults)
+    return needed == 0 and None not in given.kw_defaults
+
+
+def _is_env(kind: ast.ClassDef) -> bool:
+    """Whether a class is called an environment by its base, and can be made without arguments."""
+    begin = [p for p in kind.body if isinstance(p, ast.FunctionDef) and p.name == "__init__"]
+    needed = [len(p.args.args) - 1 - len(p.args.defaults) for p in begin]
+    return any("Env" in ast.unparse(base) for base in kind.bases) and not any(needed)
 
 
 def where_looked(name: str, error: BaseException) -> str:

@@ -417,7 +417,8 @@ def test_what_is_missing_for_a_video_is_told_after_the_table(tmp_path, monkeypat
     out = ["--video", str(tmp_path / "v.gif"), "--json", str(tmp_path / "t.json")]
     assert main(["evaluate", str(tmp_path / "a"), *out]) == 2
     said = capsys.readouterr()
-    assert "no window. MuJoCo can draw here neither by EGL nor by OSMesa" in said.err
+    assert "no window (" in said.err
+    assert "). MuJoCo can draw here neither by EGL nor by OSMesa" in said.err
     assert "apt install libegl1 libgl1-mesa-dri, or apt install libosmesa6." in said.err
     assert said.err.count("\n") == 1
     assert "threshold" in said.out

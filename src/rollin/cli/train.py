@@ -63,7 +63,13 @@ def parse_options(arguments: Sequence[str]) -> Asked:
     if task is not None:
         refuse_options_of_others(arguments, engine, task)
     words = spelled_out(arguments, option_names(kind_of), kind_of.short_forms)
-    found = parse(kind, words, "train", default, task or "")
+    try:
+        found = parse(kind, words, "train", default, task or "")
+    except RollinError as error:
+        written = isinstance(error.__cause__, SystemExit)  # an option that there is not
+        if task is not None and not written and "--env-options" not in words:
+            engine.try_task(task)  # what is wrong with the task itself comes first
+        raise
     if "--beta" in {word.partition("=")[0] for word in arguments}:
         refuse_idle_beta(found.config)
     return Asked(plain_name(found.task), found.out, found.config)

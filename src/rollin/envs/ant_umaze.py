@@ -174,7 +174,7 @@ class AntUmaze(RobotEnv):
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Begin at the start, with D4RL's noise."""
         super().reset(seed=seed)
-        self.context = context_of(options, self.context_space, self.context)
+        self.context = context_of(options, self.context_space, self.context, ["context"])
         self.ant.show_goal(self.context)
         self._steps = 0
         observation, _ = self.ant.reset(seed=seed)

@@ -42,9 +42,9 @@ class ActionBox:
         if not isinstance(space, spaces.Box) or len(space.shape) != 1:
             raise RollinError(
                 f"{env} must have actions in a one-dimensional Box, got {space}: our soft "
-                "actor-critic acts with real vectors. For other actions take an agent of your own, "
-                "rollin.train(env, agent=...), or rollin.RollIn around an agent of "
-                "Stable-Baselines3 (docs/agents.md)."
+                "actor-critic acts with real vectors. For other actions put rollin.RollIn around "
+                "the env of your own agent, such as one of Stable-Baselines3, or give the agent to "
+                "rollin.train(env, agent=...) (docs/agents.md)."
             )
         if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
             raise RollinError(

@@ -181,6 +181,12 @@ def _check_context_seen(observed: Any, context: Array, name: str, when: str) -> 
 
 def _check_step(env: ContextHandle, step: Seen) -> None:
     """One reward and one success for one outcome, and the same reward that the step gave."""
+    if not np.isfinite(step.reward):
+        raise RollinError(
+            f"{env.name}: step gave the reward {step.reward:g} after the outcome "
+            f"{step.outcome.tolist()} under the context {step.context.tolist()}: every reward must "
+            "be a finite number."
+        )
     if env.can_relabel:
         _check_reward(env, step.outcome, step.context, step.reward)
     if step.success is None:
@@ -193,6 +199,12 @@ def _check_reward(env: ContextHandle, outcome: Array, context: Array, reward: fl
         raise RollinError(
             f"{env.name}: {env.name_of('reward')} must give one number for one outcome, got shape "
             f"{computed.shape}: reduce over the last axis (axis=-1)."
+        )
+    if not np.isfinite(computed):
+        raise RollinError(
+            f"{env.name}: {env.name_of('reward')} gives {float(computed):g} for the outcome "
+            f"{outcome.tolist()} under the context {context.tolist()}, and step gave {reward:g}: "
+            "every reward must be a finite number."
         )
     if not np.isclose(float(computed), reward, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
@@ -216,6 +228,11 @@ def _check_batch(env: ContextHandle, seen: list[Seen]) -> None:
                 f"{len(rewards)} outcomes, got shape {values.shape}: reduce over the last axis "
                 "(axis=-1)."
             )
+    if not np.isfinite(computed).all():
+        raise RollinError(
+            f"{env.name}: {env.name_of('reward')} gives {computed[~np.isfinite(computed)][0]:g} in "
+            "a batch: every reward must be a finite number."
+        )
     if not np.allclose(computed, rewards, rtol=TOLERANCE, atol=TOLERANCE):
         raise RollinError(
             f"{env.name}: {env.name_of('reward')} gives other rewards for a batch than one by one: "

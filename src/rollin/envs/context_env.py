@@ -33,19 +33,23 @@ class ContextEnv(ContextHandle):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
-        parts: Any = env.observation_space
-        observed = parts["observation"]
-        if not isinstance(observed, spaces.Box):
-            raise RollinError(
-                f"{self.name} must have an observation in a Box of real numbers, got {observed}."
-            )
-        self.observation_size = int(np.prod(observed.shape))
-        self.actions = ActionBox(env.action_space, self.name)
-        self.action_size = self.actions.size
         _, info = self.raw_reset(seed=0)
         self.outcome_size = int(np.size(self.outcome_of(info)))
         self._context: Float = np.zeros(0, np.float32)
         self._told: tuple[Float, bool] | None = None
+
+    def _check_kinds(self) -> None:
+        parts: Any = self.env.observation_space
+        observed = parts["observation"]
+        if not isinstance(observed, spaces.Box):
+            raise RollinError(
+                f"{self.name} must have an observation in a Box of real numbers, got {observed}: "
+                "put gymnasium.wrappers.FlattenObservation around the env before "
+                "rollin.Contextual, or make the entry a Box."
+            )
+        self.observation_size = int(np.prod(observed.shape))
+        self.actions = ActionBox(self.env.action_space, self.name)
+        self.action_size = self.actions.size
 
     def reset(
         self, context: Array, seed: int | None = None, start: Any = None

@@ -36,6 +36,7 @@ class ContextHandle(GuardedEnv):
         super().__init__(env)
         self.context_space = self._context_box()
         self.context_size = int(self.context_space.shape[0])
+        self._check_kinds()
         relabels = _of_contextual(env, "can_relabel")
         self.can_relabel = True if relabels is None else bool(relabels)
         self.takes_start = bool(_of_contextual(env, "takes_start"))
@@ -79,6 +80,9 @@ class ContextHandle(GuardedEnv):
                 f"context, got {context} and {parts['context']}."
             )
         return context
+
+    def _check_kinds(self) -> None:
+        """Refuse observations or actions that cannot be used; here any can."""
 
     def _named_measures(self) -> tuple[str, ...]:
         """Names of the numbers in `info` that are kept."""

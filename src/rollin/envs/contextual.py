@@ -5,6 +5,7 @@ change the dynamics or the start, too: then it says so, and cannot be relabelled
 """
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import gymnasium
@@ -146,8 +147,25 @@ def check_context(context: Any, space: spaces.Box) -> Array:
     return array
 
 
-def context_of(options: dict[str, Any] | None, space: spaces.Box, before: Array) -> Array:
-    """The context that `reset(options=...)` asks for; the one before if it asks for none."""
-    if options is None or "context" not in options:
+def context_of(
+    options: dict[str, Any] | None,
+    space: spaces.Box,
+    before: Array,
+    known: Sequence[str] | None = None,
+) -> Array:
+    """The context that `reset(options=...)` asks for; the one before if it asks for none.
+
+    known: all options that the env takes; None: others are for the env inside, and a key is refused
+    only if it is a misspelt "context".
+    """
+    if not options:
         return before
-    return check_context(options["context"], space)
+    for key in map(str, options):
+        misspelt = "context" not in options and get_close_matches(key, ["context"], cutoff=0.75)
+        if misspelt if known is None else key not in known:
+            raise RollinError(
+                f"reset has no option {key!r}: expected "
+                f"{' or '.join(map(repr, known or ['context']))}, as in "
+                "reset(options={'context': c})."
+            )
+    return check_context(options["context"], space) if "context" in options else before

@@ -64,7 +64,8 @@ class SmallEnv(ContextualEnv):
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Begin at the start, at rest."""
         super().reset(seed=seed)
-        self.context = context_of(options, self.context_space, self.context)
+        known = ["context", *(["start"] if self.takes_start else [])]
+        self.context = context_of(options, self.context_space, self.context, known)
         self._state[:] = self._begin()
         self._steps = 0
         return self._observed()

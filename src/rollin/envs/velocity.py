@@ -175,7 +175,7 @@ class Velocity(RobotEnv):
     ) -> tuple[dict[str, Array], dict[str, Any]]:
         """Begin as the robot does: upright, nearly at rest."""
         super().reset(seed=seed)
-        self.context = context_of(options, self.context_space, self.context)
+        self.context = context_of(options, self.context_space, self.context, ["context"])
         self._set_band()
         observation, info = self.robot.reset(seed=seed)
         self._steps = 0

@@ -74,7 +74,8 @@ class Contextual(ContextWrapper):
     can_relabel: whether rewards follow from outcome and context alone, by default if there is a
     `reward` and no `context`; is_success: whether outcomes fulfil contexts (by default where
     `reward` is positive, or the env's own `info["is_success"]`); measures: numbers of `info` to
-    keep the mean of.
+    keep the mean of. Observations in a Dict or a Tuple become one vector, as Gymnasium's
+    FlattenObservation makes it; `outcome` receives them as the env gives them.
 
     >>> import gymnasium
     >>> import numpy as np
@@ -104,7 +105,7 @@ class Contextual(ContextWrapper):
         reward: Reward | None = None,
         *,
         context: str | Tell | None = None,
-        outcome: Callable[[Any, dict[str, Any]], ArrayLike] = lambda observation, info: observation,
+        outcome: Callable[[Any, dict[str, Any]], ArrayLike] | None = None,
         to_context: Callable[[Array], Array] | None = None,
         can_relabel: bool | None = None,
         is_success: Reward | None = None,
@@ -113,7 +114,8 @@ class Contextual(ContextWrapper):
     ) -> None:
         own = {"context_space": context_space, "reward": reward, "context": context}
         own |= {"outcome": outcome, "to_context": to_context, "can_relabel": can_relabel}
-        seen = env.observation_space
+        self._parts = _flattened(env.observation_space)
+        seen = env.observation_space if self._parts is None else self._parts[1]
         super().__init__(env, seen, context_space, curriculum, is_success, measures, own)
         self._reward, self._outcome = reward, outcome
         self._to_context = to_context
@@ -138,13 +140,13 @@ class Contextual(ContextWrapper):
         if self._tell is not None:
             rest |= self._tell(self.env, self.context.copy()) or {}
         observation, info = self.env.reset(seed=seed, options=rest or None)
-        outcome = np.asarray(self._outcome(observation, info))
+        observation, outcome = self._take(observation, info)
         return self._observed(observation), {**info, "outcome": outcome}
 
     def step(self, action: Any) -> Any:
         """One step; the reward is that of the context, if there is a function for it."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        outcome = np.asarray(self._outcome(observation, info))
+        observation, outcome = self._take(observation, info)
         info = {**info, "outcome": outcome}
         if self._reward is not None:
             reward = float(self._reward(outcome, self.context))
@@ -153,6 +155,11 @@ class Contextual(ContextWrapper):
         elif self.success_by_reward:  # the env's own would be of another task
             info["is_success"] = float(reward) > 0
         return self._observed(observation), reward, terminated, truncated, info
+
+    def _take(self, observation: Any, info: dict[str, Any]) -> tuple[Any, Array]:
+        """Observation, as one vector if it has parts, and outcome of a reset or a step."""
+        seen = observation if self._parts is None else spaces.flatten(self._parts[0], observation)
+        return seen, np.asarray(seen if self._outcome is None else self._outcome(observation, info))
 
     def context_reward(self, outcome: Array, context: Array) -> Array:
         """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
@@ -184,6 +191,14 @@ class Contextual(ContextWrapper):
     def to_context(self, outcome: Array) -> Array:
         """The contexts that outcomes fulfil."""
         return outcome if self._to_context is None else self._to_context(outcome)
+
+
+def _flattened(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], spaces.Box] | None:
+    """A space of parts and the box of its flat vectors; None for others."""
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        return None
+    flat = spaces.flatten_space(space)
+    return (space, flat) if isinstance(flat, spaces.Box) else None
 
 
 def truth(found: Any) -> Any:

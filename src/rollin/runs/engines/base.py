@@ -62,6 +62,9 @@ class Engine(ABC, Generic[Config]):
         """Whether a task of this name is one of its own."""
         return task in self.tasks
 
+    def try_task(self, task: str) -> None:
+        """Refuse a task that no options make one for this engine, such as one of other actions."""
+
     @abstractmethod
     def run(self, spec: RunSpec[Config], at: RunDirectory, **given: Any) -> Driver[Config]:
         """The run of a spec in a directory; given: parts of it that were made in Python."""

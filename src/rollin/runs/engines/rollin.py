@@ -59,6 +59,13 @@ class RollinEngine(Engine[RollinConfig]):
         defaults = TASKS[task].defaults if task in TASKS else {}
         return configured(RollinConfig(), defaults)
 
+    def try_task(self, task: str) -> None:
+        """Refuse an environment of the user's that is not contextual, or that SAC cannot use."""
+        from rollin.envs.registry import make_contextual
+
+        if task not in TASKS:
+            make_contextual(task).close()
+
     def run(
         self, spec: RunSpec[RollinConfig], at: RunDirectory, **given: Any
     ) -> Driver[RollinConfig]:

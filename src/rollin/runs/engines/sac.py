@@ -43,6 +43,12 @@ class SACEngine(Engine[SACRunConfig]):
         """What looks like the id of a Gymnasium environment."""
         return GYMNASIUM_ID.fullmatch(task) is not None
 
+    def try_task(self, task: str) -> None:
+        """Refuse an environment whose spaces SAC cannot use."""
+        from rollin.envs.box_env import make_env
+
+        make_env(task).close()
+
     def run(
         self, spec: RunSpec[SACRunConfig], at: RunDirectory, **given: Any
     ) -> Driver[SACRunConfig]:
