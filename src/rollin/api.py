@@ -177,9 +177,9 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
     handle = _make(env, config)
     try:
         walked = curriculum_of(handle, config, curriculum)
-        without = check_for_run(handle, config, walked)
-        if without is not None:
-            warnings.warn(without, stacklevel=3)  # whoever called prepare or train
+        examined = check_for_run(handle, config, walked)
+        if examined.without is not None:
+            warnings.warn(examined.without, stacklevel=3)  # whoever called prepare or train
         return DeepState.begin(
             handle,
             walked,
@@ -188,7 +188,7 @@ def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -
             seed=config.seed,
             capacity=replay_rows(config),
             learner=config.learner,
-            teacher=teacher_of(handle, config, walked, anew=without is None),
+            teacher=teacher_of(handle, config, walked, examined),
         )
     except BaseException:
         if not isinstance(env, gymnasium.Env):
@@ -275,9 +275,11 @@ def _train_agent(
     try:
         handle = ContextHandle(made)
         walked = walked_by(handle, curriculum)
-        examine(handle, walked, deterministic=False, relabel=False)
+        successes = examine(handle, walked, deterministic=False, relabel=False)
         learner = made_agent(agent, made, config.seed)
-        state = AgentState.begin(handle, walked, config.algorithm, learner, config.seed)
+        state = AgentState.begin(
+            handle, walked, config.algorithm, learner, config.seed, successes=successes
+        )
         returns = _consumed(train_agent(state), config.steps, on_event, should_stop)
         finished = state.step == config.steps
         return _told(state.agent, state.progress, returns, finished=finished)

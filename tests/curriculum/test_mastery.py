@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rollin.curriculum.mastery import FIRST, Gap, Plateau
+from rollin.curriculum.mastery import FIRST, LONGEST, Gap, Plateau
 from rollin.curriculum.rules import Window
 from rollin.errors import RollinError
 
@@ -45,8 +46,9 @@ def test_gap_needs_more_than_chance():
     for total in (6.0, 6.0):
         rule.add(total)
         window.add(total)
-    assert window.mean > rule.threshold(window)
+    assert window.mean > rule.threshold(Window(2))  # R = 0.6
     assert rule.mastered(window) is None  # 6 < 3 √(42²/2) = 90
+    assert rule.threshold(window) == pytest.approx(90.0)  # what binds is what is shown
 
 
 def test_the_first_context_is_judged_by_its_own_first_episodes():
@@ -161,3 +163,55 @@ def test_a_state_does_not_change_when_more_is_told():
     state = rule.get_state()
     rule.add(2.0)
     assert state["early"] == [1.0]
+
+
+RETURNS = st.floats(-100.0, 100.0)
+
+
+@pytest.mark.parametrize("kind", [Gap, Plateau])
+@given(levels=st.lists(RETURNS, min_size=1, max_size=5), base=st.none() | st.just([96.6] * 10),
+       before=st.just(math.nan) | RETURNS, seed=st.integers(0, 99))  # fmt: skip
+@example(levels=[96.6, 96.7], base=None, before=96.7, seed=0)
+@example(levels=[1.0], base=None, before=math.nan, seed=0)
+def test_any_stationary_returns_master_a_context_whose_every_episode_succeeds(
+    kind, levels, base, before, seed
+):
+    rule, window, draws = kind(), Window(10), np.random.default_rng(seed)
+    for total in (97.0, 96.0) * 5:  # the first episodes of the run succeed as well
+        rule.add(total)
+    rule.begin(base, before)
+    for _ in range(LONGEST * 10):
+        total = float(draws.choice(levels))
+        rule.add(total)
+        window.add(total, success=True)
+        if rule.mastered(window):
+            return
+    pytest.fail("a hundred successes in a row do not master the context")
+
+
+@pytest.mark.parametrize("kind", [Gap, Plateau])
+def test_a_failure_begins_the_row_of_successes_again(kind):
+    rule, window = kind(window=2), Window(2)
+    rule.begin([5.0, 5.0], before=5.0)
+    for n in range(200):
+        rule.add(5.0)
+        window.add(5.0, success=n % 6 != 0)
+        assert rule.mastered(window) is None  # five of them in a row; three windows are six
+
+
+@pytest.mark.parametrize("kind", [Gap, Plateau])
+@given(
+    totals=st.lists(st.floats(-10, 10), min_size=4, max_size=30),
+    base=st.lists(RETURNS, min_size=2, max_size=4),
+)
+def test_a_rule_that_is_met_by_returns_exceeds_the_threshold_that_is_shown(kind, totals, base):
+    rule, window = kind(window=3), Window(3)
+    rule.begin(base, before=0.0)
+    for total in totals:
+        rule.add(total)
+        window.add(total)
+        over = window.mean > rule.threshold(window) + 1e-9
+        if kind is Gap and window.full and over:
+            assert rule.mastered(window)
+        if rule.mastered(window):
+            assert window.mean > rule.threshold(window) - 1e-9

@@ -176,3 +176,18 @@ def test_it_tells_how_many_episodes_showed_nothing():
     told = play(walk, [5.0, 0.0, 0.0, 0.0])
     assert told[-1] is not None
     assert told[-1].startswith("no reward in 3 episodes under context 8")
+
+
+def test_successes_in_a_row_advance_where_the_environment_defines_them():
+    for successes, k in ((True, 8), (False, 0)):
+        walk = adapting(successes=successes)
+        told = play(walk, [5.0] * 31)  # all succeed, and no return rises
+        assert walk.k == k
+    assert told == [None] * 31
+
+
+def test_a_row_of_successes_survives_a_resume():
+    walk, again = adapting(successes=True), adapting(successes=True)
+    play(walk, [5.0] * 30)
+    again.set_state(json.loads(json.dumps(walk.get_state())))
+    assert play(again, [5.0]) == play(walk, [5.0]) == ["success in the last 30 episodes"]

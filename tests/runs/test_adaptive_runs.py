@@ -176,3 +176,72 @@ def test_a_study_takes_the_short_form_and_another_first_seed(tmp_path):
     assert list(condition.seeds(2)) == [30, 31]
     assert condition.config.stride == "halving"
     assert condition.config.algorithm.better == 0.5
+
+
+class Costly(Line):
+    """Every episode succeeds at its last step, and the farther the goal, the less it earns."""
+
+    can_relabel = False
+
+    def __init__(self, define: bool = True) -> None:
+        super().__init__()
+        self.curriculum = rollin.Curriculum.between(start=[0.0], goal=[1.2])
+        self.define, self.count = define, 0
+
+    def reset(self, **how):
+        self.count = 0
+        return super().reset(**how)
+
+    def step(self, action):
+        observed, _, _, _, info = super().step(action)
+        self.count += 1
+        over = self.count == 5
+        told = {"is_success": over} if self.define else {}
+        return observed, (10.0 - self.context[0]) * over, over, False, {**info, **told}
+
+
+COSTLY = ["tests.runs.test_adaptive_runs:Costly", "--steps", "1000", *FEW]
+
+
+def test_a_solved_context_is_left_though_its_returns_never_rise(tmp_path, capsys):
+    assert main(["train", *COSTLY, "--adaptive", "--out", str(tmp_path / "a")]) == 0
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["advances"][0]["reason"] == "success in the last 9 episodes"
+    assert result["completed"] is not None
+    assert result["warning"] is None
+    capsys.readouterr()
+
+
+def test_without_a_definition_of_success_a_stall_is_told_with_what_to_do(tmp_path, capsys):
+    words = ["train", *COSTLY, "--adaptive", "--env-options", "define=0"]
+    assert main([*words, "--out", str(tmp_path / "a")]) == 0
+    told = read_json(tmp_path / "a" / "result.json")["warning"]
+    assert told.startswith("Context 0 of 96 was not mastered in ")
+    assert "none of which earned more than" in told
+    assert told in capsys.readouterr().err
+
+
+def test_the_threshold_is_shown_as_what_must_be_exceeded(adaptive):
+    shown = read_json(adaptive / "status.json")["shown"]["training mean / threshold"]
+    assert " / > " in shown or "episodes" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (
+            ["--rule", "success", "--threshold", "0.5"],
+            "Try --relabel, --adaptive or an easier first context.",
+        ),
+        (["--threshold", "5", "--relabel"], "Try --adaptive or an easier first context."),
+        (["--rule", "gap"], "Try --relabel or an easier first context."),
+    ],
+)
+def test_where_nothing_succeeds_no_smaller_threshold_is_advised(options, advice, tmp_path, capsys):
+    words = ["train", "point-umaze", "--env-options", "horizon=10", "--path", "[[6, 0], [8, 0]]"]
+    words += ["--steps", "1200", *FEW, *options]
+    assert main([*words, "--out", str(tmp_path / "a")]) == 0
+    err = capsys.readouterr().err
+    assert "none of them succeeded" in err
+    assert advice in err
+    assert "smaller --threshold" not in err

@@ -142,8 +142,8 @@ def test_a_teacher_without_any_success_does_not_speak_of_thresholds(tmp_path, ca
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     told = read_json(tmp_path / "run" / "result.json")["warning"]
     assert told == (
-        "The teacher uniform has seen no success in 120 episodes: more --steps may help, or "
-        "another --teacher."
+        "The teacher uniform has seen no success in 120 episodes: try more --steps, "
+        "--relabel or another --teacher."
     )
     capsys.readouterr()
 

@@ -225,7 +225,7 @@ def table(trained: Playable, rows: list[tuple[int, Evaluation]]) -> Table:
             f"{np.std(found.returns):.2f}",
             f"{min(found.returns):.2f}",
             f"{found.success:.0%}",
-            f"{trained.thresholds[k]:g}" if trained.thresholds else "–",
+            f"> {trained.thresholds[k]:g}" if trained.thresholds else "–",
             *(f"{value:.3g}" for value in found.measured.values()),
         )
     return shown

@@ -3,7 +3,8 @@
 `Gap` puts the threshold between what the behaviour from before the switch earns under ω_k and the
 best that was seen; `Plateau` waits until nothing better comes. Both look at returns through
 differences and ratios alone: r → a r + b with a > 0 changes no decision where episodes have one
-length. Ours, not the paper's, whose R is set by hand.
+length. Where every episode succeeds, returns may have nothing left to rise by: a long row of
+successes then masters a context, too. Our extension; the paper's R is set by hand.
 """
 
 import math
@@ -18,6 +19,7 @@ FIRST = 5  # episodes under ω_k that stand for the behaviour before, where noth
 ERRORS = 3  # standard errors by which the mean must exceed the base
 RISE = 0.05  # of the gap: a best return counts as a new one if it is that much better
 SETTLED = 3  # windows without a new best
+LONGEST = 10  # windows of successes in a row, after which returns that still rise do not matter
 
 
 @runtime_checkable
@@ -41,7 +43,10 @@ class Mastery(Protocol):
         ...
 
     def threshold(self, window: Window) -> float:
-        """What the window's mean must exceed; NaN where nothing can be said yet."""
+        """What the window's mean must exceed; NaN where nothing can be said yet.
+
+        Of an empty window: the least that any window's mean must exceed.
+        """
         ...
 
     def mastered(self, window: Window) -> str | None:
@@ -115,10 +120,29 @@ class _Returns:
 
     def above(self, window: Window) -> bool:
         """Whether the window's mean lies above the base by more than chance."""
+        return window.mean - self.low > ERRORS * self._error(window)
+
+    def _error(self, window: Window) -> float:
+        """Standard error of the difference between the window's mean and L."""
         assert self.base is not None
         samples = window.values, self.base
-        error = math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
-        return window.mean - self.low > ERRORS * error
+        return math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
+
+    def bar(self, window: Window) -> float:
+        """What a full window's mean must exceed to lie above the base by more than chance."""
+        full = window.full and self.base is not None
+        return self.low + (ERRORS * self._error(window) if full else 0.0)
+
+    def succeeds(self, window: Window) -> str | None:
+        """Why successes alone master the context, in words, or None.
+
+        Three windows of them are enough once no better return has come for as long, ten in any
+        case.
+        """
+        windows = SETTLED if self.settled else LONGEST
+        if window.streak < windows * window.size:
+            return None
+        return f"success in the last {windows * window.size} episodes"
 
     @property
     def settled(self) -> bool:
@@ -153,7 +177,8 @@ class Gap(_Returns):
     R_k = L + λ (A - L). L: what the behaviour from before the switch earns under ω_k. A: the best
     return B under ω_k, or the mean M that mastered ω_{k-1} while that is more; once B has not
     risen for three windows, A = B, because M may be out of reach there. The mean must also exceed
-    L by three standard errors.
+    L by three standard errors. Successes in all of the last three windows are enough once B has not
+    risen for as long, and in all of the last ten windows in any case.
 
     >>> from rollin.curriculum.rules import Window
     >>> gap, window = Gap(share=0.5, window=2), Window(2)
@@ -179,19 +204,21 @@ class Gap(_Returns):
             return self.best
         return max(self.best, self.before)
 
+    def _R(self) -> float:
+        return self.low + self.share * (self._aim() - self.low)
+
     def threshold(self, window: Window) -> float:
-        """R_k."""
-        low = self.low
-        return low + self.share * (self._aim() - low)
+        """R_k, or three standard errors above L if that is more."""
+        return max(self._R(), self.bar(window))
 
     def mastered(self, window: Window) -> str | None:
         """Why the context is mastered, in words, or None."""
-        R = self.threshold(window)
+        R = self._R()
         first = math.isnan(self.before)  # whose base are its own episodes
         if not window.full or self.base is None or self.count < self.size * (2 if first else 1):
             return None
         if not (window.mean > R and self.above(window)):
-            return None
+            return self.succeeds(window)
         return (
             f"mean return {window.mean:.6g} of the last {window.size} episodes > {R:.4g}, "
             f"{100 * self.share:.3g} % of the way from {self.low:.4g} to {self._aim():.4g}"
@@ -200,6 +227,8 @@ class Gap(_Returns):
 
 class Plateau(_Returns):
     """Mastered when no better return has come for three windows, and the mean exceeds the base.
+
+    Successes in all of these are enough, and in all of the last ten windows in any case.
 
     >>> from rollin.curriculum.rules import Window
     >>> plateau, window = Plateau(window=2), Window(2)
@@ -215,15 +244,15 @@ class Plateau(_Returns):
         super().__init__(window)
 
     def threshold(self, window: Window) -> float:
-        """The base, which is all that the mean must exceed."""
-        return self.low
+        """L, or three standard errors above it of a full window."""
+        return self.bar(window)
 
     def mastered(self, window: Window) -> str | None:
         """Why the context is mastered, in words, or None."""
-        if not window.full or self.base is None or not self.settled:
+        if not window.full or self.base is None:
             return None
-        if not self.above(window):
-            return None
+        if not (self.settled and self.above(window)):
+            return self.succeeds(window)
         return (
             f"no return above {self.best:.4g} for {self.since} episodes, and a mean of "
             f"{window.mean:.6g} where the behaviour before earned {self.low:.4g}"

@@ -130,16 +130,18 @@ class Window:
         self.values: list[float] = []
         self.seen = 0  # episodes under the current context
         self.largest = -math.inf  # the best of them
+        self.streak = 0  # successes in a row, up to the last episode
 
-    def add(self, value: float) -> None:
-        """Take an episode; the oldest goes when there are too many."""
+    def add(self, value: float, *, success: bool = False) -> None:
+        """Add an episode, and drop the oldest when there are too many."""
         self.values = [*self.values, value][-self.size :]
         self.largest = max(self.largest, value)
         self.seen += 1
+        self.streak = self.streak + 1 if success else 0
 
     def restart(self) -> None:
-        """Forget all: a new context."""
-        self.values, self.seen, self.largest = [], 0, -math.inf
+        """Forget all episodes: a new context begins."""
+        self.values, self.seen, self.largest, self.streak = [], 0, -math.inf, 0
 
     @property
     def full(self) -> bool:
@@ -154,12 +156,14 @@ class Window:
     def get_state(self) -> dict[str, Any]:
         """Everything needed to go on, as JSON-able values."""
         largest = self.largest if self.values else None
-        return {"values": self.values, "seen": self.seen, "largest": largest}
+        state = {"values": self.values, "seen": self.seen, "largest": largest}
+        return {**state, "streak": self.streak} if self.streak else state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take back what `get_state` gave."""
         self.values, self.seen = [float(v) for v in state["values"]], int(state["seen"])
         self.largest = -math.inf if state["largest"] is None else float(state["largest"])
+        self.streak = int(state.get("streak", 0))  # earlier versions have none
 
 
 Rule = EpisodeRule | float | Callable[[float], float]

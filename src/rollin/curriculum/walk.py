@@ -36,7 +36,8 @@ class Walk:
     when: who says that a context is mastered, the curriculum's own rule if not given; where: who
     chooses the next context, the curriculum's list if not given; need: β only in the share in which
     the agent's own last episodes under ω_k showed no reward; relabelled: what an episode would have
-    earned under another context, which `when` compares with.
+    earned under another context, which `when` compares with; successes: whether a long row of
+    successes masters a context, too, for environments that define what a success is.
 
     >>> import rollin
     >>> walk = rollin.Walk(rollin.Curriculum.listed([[0.0], [1.0]], rule=5.0, episodes=1))
@@ -56,6 +57,7 @@ class Walk:
         where: Steps | None = None,
         need: bool = False,
         relabelled: Relabelled | None = None,
+        successes: bool = False,
     ) -> None:
         if not isinstance(curriculum, Curriculum):
             raise RollinError(
@@ -77,6 +79,7 @@ class Walk:
             )
         self.curriculum, self.beta, self.counted = curriculum, check_beta(beta), counted
         self.scratch, self.when, self.need = scratch, when, need
+        self.successes = successes and when is not None
         self.where: Steps = where or OneByOne()
         self._relabelled = relabelled if when is not None else None
         self.wants: frozenset[str] = frozenset({"trace"} if self._relabelled else set())
@@ -161,7 +164,8 @@ class Walk:
             self._remember(end)
         if not end.rolled_in or self.counted == "all":
             total = end.prefix_return + end.total
-            self.window.add(self._measure(total, end.success))
+            success = self.successes and end.success
+            self.window.add(self._measure(total, end.success), success=success)
             if self.when is not None:
                 self.when.add(total)
         return self._judge()
@@ -221,7 +225,7 @@ class Walk:
 
     def _next(self) -> tuple[int, str]:
         """The next context, without those on which the old behaviour earns enough already."""
-        positions, bar, skipped = self.curriculum.positions, self.threshold, []
+        positions, bar, skipped = self.curriculum.positions, self._least(), []
         k = self.where.forward(positions, self.k, self._early)
         while k < self.curriculum.K:
             earned = self._base(k)
@@ -231,6 +235,10 @@ class Walk:
             k = self.where.forward(positions, k, [])
         told = f"; so do they under {', '.join(skipped)}, which is left out" if skipped else ""
         return k, told
+
+    def _least(self) -> float:
+        """What the mean of any window must exceed, however much its returns scatter."""
+        return self.threshold if self.when is None else self.when.threshold(Window(1))
 
     def _enter(self, k: int, reason: str) -> None:
         """Go to another context."""

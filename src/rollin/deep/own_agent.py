@@ -169,8 +169,10 @@ class AgentState:
         options: AgentOptions,
         agent: Any,
         seed: int,
+        *,
+        successes: bool = False,
     ) -> "AgentState":
-        """The beginning of a run."""
+        """The beginning of a run; successes: whether the env defines what a success is."""
         for context in curriculum.contexts:
             check_context(context, env.context_space)
         teacher = Walk(
@@ -179,6 +181,7 @@ class AgentState:
             counted=options.counted,
             scratch=options.method == "scratch",
             when=Gap(window=curriculum.episodes) if curriculum.rule is None else None,
+            successes=successes,
         )
         state = cls(env, curriculum, options, check_agent(agent), teacher, Streams(seed))
         if state.resumable and options.rolls_in and hasattr(agent, "freeze"):

@@ -73,8 +73,11 @@ def examine(
     steps: int = 50,
     deterministic: bool = True,
     relabel: bool | None = None,
-) -> None:
-    """`check_env` for runs, whose errors name options as the command line does."""
+) -> bool:
+    """`check_env` for runs, whose errors name options as the command line does.
+
+    Returns whether the env defines what a success is; else any positive reward is taken for one.
+    """
     handle = env if isinstance(env, ContextHandle) else _handle(env)
     if curriculum is not None and not isinstance(curriculum, Curriculum):
         raise RollinError(f"curriculum must be a rollin.Curriculum, got {type(curriculum)}.")
@@ -96,6 +99,7 @@ def examine(
     _check_rule(handle, curriculum or handle.curriculum, seen)
     _check_set_context(handle, contexts[0])  # not the one of the last episode
     _check_end(handle, contexts[0])
+    return not _by_reward(handle, any(step.success is not None for step in seen))
 
 
 def _handle(env: Env) -> ContextHandle:

@@ -102,7 +102,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
                 f"{statistics.pstdev(returns):.2f}",
                 f"{min(returns):.2f}",
                 f"{row['success']:.0%}",
-                NONE if threshold is None else f"{threshold:g}",
+                NONE if threshold is None else f"> {threshold:g}",
                 *(f"{row[name]:.3g}" for name in measured),
             ]
         )

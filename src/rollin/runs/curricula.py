@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,8 +82,18 @@ def curriculum_of(
     )
 
 
-def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum) -> str | None:
-    """Refuse an environment that a run cannot use; returns what it has to do without, in words.
+class Examined(NamedTuple):
+    """What a run can rely on in its environment.
+
+    without: what it has to do without, in words; successes: whether it defines what a success is.
+    """
+
+    without: str | None
+    successes: bool
+
+
+def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum) -> Examined:
+    """Refuse an environment that a run cannot use; returns what the run can rely on.
 
     Relabelling and visited places need rewards of outcomes under other contexts, for a batch. The
     gap would be better off with them, and takes the first episodes under a context if it must.
@@ -91,25 +101,23 @@ def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum)
     needs = config.algorithm.relabel or config.teacher == VISITED
     uses = curriculum.rule is None and config.teacher == WALK and env.can_relabel
     try:
-        examine(env, curriculum, deterministic=False, relabel=needs or uses)
+        successes = examine(env, curriculum, deterministic=False, relabel=needs or uses)
     except RollinError as error:
         if needs or not uses:
             raise
-        examine(env, curriculum, deterministic=False, relabel=False)
-        return (
+        successes = examine(env, curriculum, deterministic=False, relabel=False)
+        without = (
             f"{str(error).rstrip('.')}. So the threshold of a context is taken from the first "
             "episodes there, not from earlier ones with their rewards computed anew."
         )
-    return None
+        return Examined(without, successes)
+    return Examined(None, successes)
 
 
 def teacher_of(
-    env: ContextEnv, config: RollinConfig, curriculum: Curriculum, *, anew: bool = True
+    env: ContextEnv, config: RollinConfig, curriculum: Curriculum, examined: Examined
 ) -> Course:
-    """Who chooses contexts of the curriculum, as the options say.
-
-    anew: whether rewards can be computed for a batch, if the environment says that they can at all.
-    """
+    """Who chooses contexts of the curriculum, as the options say."""
     options = config.algorithm
     if config.teacher == VISITED:
         check_relabelling(env)
@@ -132,7 +140,8 @@ def teacher_of(
         need=options.need,
         when=_when(config, curriculum),
         where=_where(config, curriculum),
-        relabelled=_relabelled(env) if anew else None,
+        relabelled=_relabelled(env) if examined.without is None else None,
+        successes=examined.successes,
     )
 
 

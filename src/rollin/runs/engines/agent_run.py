@@ -14,12 +14,14 @@ from rollin.envs.context_handle import ContextHandle
 from rollin.envs.registry import load_factory, make_raw
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import join_state, read_checkpoint
+from rollin.runs.curricula import Examined
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.agent_options import AgentConfig
 from rollin.runs.engines.rollin_metrics import COLUMNS, LOSSES, Counters
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
 from rollin.runs.engines.rollin_run import RollinRun
+from rollin.runs.engines.rollin_stall import Remedies
 from rollin.runs.fingerprint import of_spaces, walked
 from rollin.runs.formats import as_dataclass
 from rollin.runs.rows import MetricsWriter
@@ -67,11 +69,13 @@ class AgentRun(RollinRun):
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = walked_by(env, curriculum)
-        examine(test_env, self.curriculum, deterministic=False, relabel=False)
+        successes = examine(test_env, self.curriculum, deterministic=False, relabel=False)
+        self._examined = Examined(None, successes)
         learner = made_agent(agent, made[0], self.config.seed)
         self.state = AgentState.begin(
-            env, self.curriculum, self.config.algorithm, learner, self.config.seed
-        )
+            env, self.curriculum, self.config.algorithm, learner, self.config.seed,
+            successes=successes,
+        )  # fmt: skip
         self.counters = Counters(measured=self._nothing_measured)
         self.metrics.columns += tuple(f"train_{name}" for name in env.measures)
         columns = (*EPISODE_COLUMNS, *env.measures)
@@ -137,6 +141,10 @@ class AgentRun(RollinRun):
     def warmed(self) -> bool:
         """Whether there was anything to learn from: an agent begins as it likes."""
         return True
+
+    def _remedies(self) -> Remedies:
+        """None: an agent has no options of ours."""
+        return Remedies()
 
     def solved(self) -> list[float]:
         """Nothing: contexts along a path are evaluated for our own agents alone."""

@@ -1,7 +1,7 @@
 """A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -14,7 +14,7 @@ from safetensors.numpy import save
 from rollin.arrays import Float
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.progress import Advance
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.teachers.sampling import SamplingTeacher
 from rollin.deep.evaluate import Evaluation, ends_well, evaluate_context, mode_of
 from rollin.deep.practical import Episode, RollinStep, train_rollin
 from rollin.deep.state import DeepState
@@ -22,13 +22,14 @@ from rollin.envs.box_env import innermost
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import check_streams
-from rollin.runs.curricula import check_for_run, curriculum_of, env_of, teacher_of
+from rollin.runs.curricula import Examined, check_for_run, curriculum_of, env_of, teacher_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.deep import replay_rows
 from rollin.runs.engines.rollin_metrics import COLUMNS, Counters
-from rollin.runs.engines.rollin_options import VISITED, WALK, RollinConfig
+from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, checked, read_result
+from rollin.runs.engines.rollin_stall import Remedies, stall
 from rollin.runs.files import write_atomically
 from rollin.runs.fingerprint import of_environment, walked
 from rollin.runs.formats import as_dataclass
@@ -40,7 +41,6 @@ from rollin.runs.windows import milestones, quantities_at
 from rollin.sac.learner import UpdateInfo
 
 REPLAY = "replay.f32"
-PATIENCE = 10  # windows of episodes on one context before its threshold is doubted
 
 
 class RollinRun(Driver[RollinConfig]):
@@ -52,7 +52,7 @@ class RollinRun(Driver[RollinConfig]):
 
     columns = COLUMNS
     files = (REPLAY,)
-    _without: str | None = None  # what the run has to do without, in words
+    _examined = Examined(None, successes=False)
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RollinRun(Driver[RollinConfig]):
                 "disturb training. It must make a new one each time."
             )
         self.curriculum = curriculum_of(self.env, config, curriculum)
-        self._without = check_for_run(self.test_env, config, self.curriculum)
+        self._examined = check_for_run(self.test_env, config, self.curriculum)
         self.state = DeepState.begin(
             self.env,
             self.curriculum,
@@ -91,7 +91,7 @@ class RollinRun(Driver[RollinConfig]):
             capacity=replay_rows(config),
             learner=config.learner,
             replay_path=directory.path / REPLAY,
-            teacher=teacher_of(self.env, config, self.curriculum, anew=self._without is None),
+            teacher=teacher_of(self.env, config, self.curriculum, self._examined),
         )
         self.counters = Counters(measured=self._nothing_measured)
         self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
@@ -223,7 +223,8 @@ class RollinRun(Driver[RollinConfig]):
         """Where the run stands."""
         progress, window = self.state.progress, self.state.window
         threshold = self.state.teacher.threshold
-        bar = f"{threshold:.4g}" if math.isfinite(threshold) else "–"
+        sign = "≥" if isinstance(self.state.teacher, SamplingTeacher) else ">"
+        bar = f"{sign} {threshold:.4g}" if math.isfinite(threshold) else "–"
         scratch = self.config.algorithm.method == "scratch"  # which stands there by definition
         counted = f"{len(window.values)} of {window.size} episodes"
         return {
@@ -277,37 +278,31 @@ class RollinRun(Driver[RollinConfig]):
         super().check_result()
         read_result(self.directory)
 
-    def warning(self) -> str | None:
-        """What to tell of a run that learned nothing, or of a threshold that was not met."""
-        progress, window = self.state.progress, self.state.window
+    def warning(self, ended: Mapping[str, Sequence[float]]) -> str | None:
+        """Return why the run learned nothing or does not advance; ended: all its episodes."""
+        progress = self.state.progress
         if not self.warmed():
             return (
                 f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
                 f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
             )
-        if progress.completed is not None:
-            return self._without
-        what = "success" if isinstance(self.curriculum.rule, SuccessRate) else "return"
-        threshold = self.state.teacher.threshold
-        if window.seen < PATIENCE * window.size or window.largest > threshold:
-            return self._without
-        if self.config.teacher not in (WALK, VISITED):
-            return (
-                f"The teacher {self.config.teacher} has seen no success in {window.seen:,} "
-                "episodes: more --steps may help, or another --teacher."
+        stalled = None
+        if progress.completed is None:
+            here = [i for i, k in enumerate(ended["k"]) if k == progress.k]
+            stalled = stall(
+                self.state.teacher,
+                self.curriculum,
+                [ended["return"][i] for i in here],
+                sum(ended["success"][i] for i in here),
+                self._remedies(),
+                successes=self._examined.successes,
             )
-        if self.curriculum.rule is None:
-            return (
-                f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} "
-                f"episodes, none of which earned more than {window.largest:.4g}: rewards there "
-                "seem out of reach, or never vary."
-            )
-        return (
-            f"Context {progress.k} of {progress.K} was not mastered in {window.seen:,} episodes, "
-            f"none of which came above the threshold {threshold:g}: the largest {what} seen is "
-            f"{window.largest:.4g}. If more is not possible, choose a smaller --threshold, or "
-            "--adaptive, which needs none."
-        )
+        return stalled or self._examined.without
+
+    def _remedies(self) -> Remedies:
+        """Options that this run could still use."""
+        relabels = self.env.can_relabel and self._examined.without is None
+        return Remedies.of(self.config, self.curriculum, relabels=relabels)
 
     def solved(self) -> list[float]:
         """Of contexts at equal distances of the path, the share of episodes that end in success."""
@@ -356,7 +351,7 @@ class RollinRun(Driver[RollinConfig]):
             "completed": asdict(progress.completed) if progress.completed else None,
             "curriculum": walked(self.curriculum),
             **({"goals": goals} if (goals := self.solved()) else {}),
-            "warning": self.warning(),
+            "warning": self.warning(ended),
             "spec_hash": self.spec.hash,
             "versions": versions(),
         }
