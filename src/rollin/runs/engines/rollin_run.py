@@ -288,12 +288,12 @@ class RollinRun(Driver[RollinConfig]):
             )
         stalled = None
         if progress.completed is None:
-            here = [i for i, k in enumerate(ended["k"]) if k == progress.k]
             stalled = stall(
                 self.state.teacher,
                 self.curriculum,
-                [ended["return"][i] for i in here],
-                sum(ended["success"][i] for i in here),
+                sum(
+                    s for s, k in zip(ended["success"], ended["k"], strict=True) if k == progress.k
+                ),
                 self._remedies(),
                 successes=self._examined.successes,
             )

@@ -1,6 +1,5 @@
 """Why a run of ROLLIN does not advance, in words, and what to do about it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,6 @@ class Remedies:
 def stall(
     teacher: Course,
     curriculum: Curriculum,
-    returns: Sequence[float],
     succeeded: float,
     remedies: Remedies,
     *,
@@ -58,7 +56,7 @@ def stall(
 ) -> str | None:
     """Why the current context was not mastered for long, and what to do; None while there is hope.
 
-    returns, succeeded: of all episodes under it; successes: whether the environment defines what a
+    succeeded: how many episodes under it did; successes: whether the environment defines what a
     success is.
     """
     window, k = teacher.window, teacher.progress.k
@@ -74,8 +72,7 @@ def stall(
         )
     where = f"Context {k} of {teacher.progress.K} was not mastered in {window.seen:,} episodes"
     counts_successes = isinstance(curriculum.rule, SuccessRate)
-    same = min(returns, default=0.0) == max(returns, default=0.0)
-    known = successes or counts_successes or window.largest == 0 or same
+    known = successes or counts_successes or window.largest == 0
     if known and not succeeded and not window.mean > teacher.threshold:
         seen = "" if counts_successes else f", and the largest return is {window.largest:.4g}"
         return f"{where}: none of them succeeded{seen}. {remedies.without_success(k)}"
@@ -109,7 +106,8 @@ def _adaptive(teacher: Any, where: str) -> str | None:
     if window.largest <= when.threshold(Window(1)):  # which no window exceeds, however it scatters
         return (
             f"{where}, none of which earned more than {window.largest:.4g}: rewards there seem out "
-            "of reach, or never vary."
+            "of reach, or never vary. If the context is solved, let the environment define "
+            "is_success."
         )
     if getattr(when, "since", 0) < PATIENCE * window.size:
         return None
