@@ -96,6 +96,22 @@ def test_nothing_to_go_by_is_told() -> None:
     assert not rule.flat
 
 
+def test_a_context_whose_every_trajectory_succeeds_is_left_at_once() -> None:
+    """On the first context there is no R yet, and nothing can rise above 1."""
+    assert fed(StepGap(most=1.0), [1.0] * 3) == [None, None, "base 1, the largest possible"]
+    assert not any(fed(StepGap(), [1.0] * 5000))  # of a measure whose largest value is not known
+    assert not any(fed(StepGap(most=1.0), [0.99] * 5000))
+
+
+def test_a_rate_that_stays_where_it_began_is_found_stuck() -> None:
+    rule = StepGap()
+    fed(rule, [0.98, 0.97] * 150)
+    assert rule.stuck
+    assert not rule.flat
+    fed(rule, np.linspace(0.975, 2, 20))
+    assert not rule.stuck
+
+
 def walk(seed: int, length: int) -> np.ndarray:
     """Measures of some contexts: rises to plateaus with noise, of random heights and lengths."""
     generator = np.random.default_rng(seed)

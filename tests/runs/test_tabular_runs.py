@@ -514,6 +514,39 @@ def test_without_a_threshold_a_run_says_what_it_saw(tmp_path) -> None:
     assert "--rule gap saw the same success rate in all 60 steps" in result["warning"]
 
 
+def test_a_threshold_that_no_policy_exceeds_is_told(tmp_path) -> None:
+    """Context 8 is the first whose rewards begin more than three steps from the start."""
+    options = {"gradient": "exact", "beta": 0.0, "learning_rate": 0.3, "horizon": 3}
+    run(spec(**options, threshold=0.2, steps=60), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["k"] == 8
+    assert result["warning"] == (
+        "--threshold 0.2 cannot be exceeded under context 8: within 3 steps no policy succeeds "
+        "there with a probability above 0. Give a smaller --threshold or a longer --horizon."
+    )
+
+
+def far() -> ContextualMDP:
+    """A first context that takes three moves and the collect."""
+    return grid_world(Grid(4, 1), [(3, 0), (1, 0)], lambda d: (d == 0) * 1.0)
+
+
+def test_a_first_context_without_any_success_is_refused_at_once(tmp_path, capsys) -> None:
+    words = ["train", "tests.runs.test_tabular_runs:far", "--steps", "3", "--batch", "20"]
+    words += ["--out", str(tmp_path / "a"), "--horizon"]
+    assert main([*words, "3"]) == 2
+    assert "no trajectory of 3 steps from ρ can have one" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
+    assert main([*words, "4"]) == 0
+
+
+def test_a_gap_that_does_not_open_is_told(tmp_path) -> None:
+    run(spec(rule="gap", learning_rate=1e-9, steps=240, batch=50), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["k"] == 0
+    assert "--rule gap was not met in 240 steps under context 0: the success" in result["warning"]
+
+
 def test_literal_takes_the_printed_reading() -> None:
     config = TabularConfig(literal=True)
     assert (config.success, config.mu, config.rollin) == ("goal", "recursive", "sampled")

@@ -11,6 +11,7 @@ from scipy import stats
 
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import SubOptimality, SuccessRate
+from rollin.curriculum.step_gap import StepGap
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
@@ -218,6 +219,20 @@ def test_solve_is_repeatable_and_checks_its_input() -> None:
     assert 0 <= one.kappa <= 1
     with pytest.raises(RollinError, match="steps must be at least 1"):
         solve(mdp, steps=0)
+
+
+@pytest.mark.parametrize("rule", [SuccessRate(0.5), StepGap(most=1.0)])
+def test_a_first_context_that_no_success_can_master_is_refused(rule) -> None:
+    goals = [(3, 0), (1, 0)]  # the first is farther than the horizon
+    mdp = grid_world(Grid(4, 1), goals, lambda d: (d == 0) * 1.0)
+    for horizon, fits in ((3, False), (4, True)):  # three moves, and the collect
+        learner = BatchSPG(mdp, 0.01, 0, batch=10, horizon=horizon)
+        if fits:
+            solve(mdp, steps=2, learner=learner, rule=rule)
+            continue
+        with pytest.raises(RollinError, match=r"no trajectory of 3 steps .* give a longer horizon"):
+            solve(mdp, steps=2, learner=learner, rule=rule)
+        solve(mdp, steps=2, learner=learner, rule=SubOptimality(0.01))  # which needs no success
 
 
 def test_progress_keeps_reasons_and_round_trips() -> None:

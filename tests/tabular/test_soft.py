@@ -263,3 +263,30 @@ def test_sub_optimality_keeps_its_digits_near_the_optimum(shift: float) -> None:
     assert found == pytest.approx(2 * float(exact), rel=1e-14 + 1e-15 / shift)
     same = soft.SoftOptimum(log_p, np.zeros(1), log_p, 0.0, 0)
     assert soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, same) == 0.0
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_the_largest_chance_of_success_is_that_of_the_best_plan(deterministic: bool) -> None:
+    """Against all plans of which action to take in which state at which time."""
+    mdp = random_mdp(28, 2, 2, 2, deterministic=deterministic)
+    task, horizon = mdp.task(1), 3
+    kernel = np.stack([mdp.policy_kernel(np.eye(2)[[a, a]]) for a in range(2)])
+    best = np.zeros(2)
+    for flat in itertools.product(range(2), repeat=2 * horizon):
+        plan = np.reshape(flat, (horizon, 2))
+        missed = np.ones(2)
+        for actions in plan[::-1]:
+            missed = np.array(
+                [(not task.success[s, a]) * kernel[a, s] @ missed for s, a in enumerate(actions)]
+            )
+        best = np.maximum(best, 1 - missed)
+    np.testing.assert_allclose(soft.most_success(task, horizon), best)
+    assert 0 < best.min() < 1 or deterministic
+
+
+@given(mdps(), st.integers(0, 99), st.integers(1, 20))
+@settings(max_examples=25)
+def test_no_policy_succeeds_more_often_than_the_largest_chance(mdp, seed, horizon) -> None:
+    log_pi, task = random_log_pi(mdp, seed), mdp.task(mdp.K)
+    most = float(mdp.rho @ soft.most_success(task, horizon))
+    assert soft.success_probability(task, log_pi, mdp.rho, horizon) <= most + 1e-12

@@ -54,8 +54,11 @@ class StepGap:
 
         R = L + λ (A - L),   mastered ⇔ m > R and m - L > 5 s √(1/W + 1/F)
 
-    A context is left at once if its base exceeds the last R: its lesson is learned already. All
-    this stays the same if measures are shifted, or scaled by a positive number.
+    A context is left at once if its base exceeds the last R, or is as large as a measure can be:
+    its lesson is learned already. All this stays the same if measures are shifted, or scaled by a
+    positive number.
+
+    most: the largest value that a measure can have, 1 for a success rate.
 
     >>> from rollin.curriculum.step_gap import StepGap
     >>> rule = StepGap()
@@ -65,8 +68,8 @@ class StepGap:
     (275, 'measure 1 > 0.613 = 0.0325 + 0.6 (1 - 0.0325), settled')
     """
 
-    def __init__(self, constants: GapConstants | None = None) -> None:
-        self.constants = constants or GapConstants()
+    def __init__(self, constants: GapConstants | None = None, most: float = math.inf) -> None:
+        self.constants, self.most = constants or GapConstants(), most
         self.aim: float | None = None
         self.last: float | None = None  # R of the context before
         self._begin()
@@ -101,10 +104,18 @@ class StepGap:
             self.risen_to, self.risen_at = self.best, self.n
         return self._closed(mean) if self.n >= 2 * W else None
 
+    @property
+    def stuck(self) -> bool:
+        """Whether no mean has been larger for ten windows, and the context is still not left."""
+        return self.n - self.risen_at >= 10 * self.constants.window
+
     def _learned_already(self) -> str | None:
-        if self.last is None or not self.base > self.last:
+        if self.last is not None and self.base > self.last:
+            why = f"base {self.base:.3g} > {self.last:.3g}, which mastered the context before"
+        elif math.isclose(self.base, self.most):
+            why = f"base {self.base:.3g}, the largest possible"
+        else:
             return None
-        why = f"base {self.base:.3g} > {self.last:.3g}, which mastered the context before"
         self._begin()
         return why
 

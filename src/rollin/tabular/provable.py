@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from rollin.checks import check_beta
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import AdvanceRule, SubOptimality
+from rollin.curriculum.rules import AdvanceRule, SubOptimality, SuccessRate
+from rollin.curriculum.step_gap import StepGap
+from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
@@ -70,6 +72,16 @@ def measure_sub_optimality() -> Measure:
 def measure_of(rule: AdvanceRule) -> Measure:
     """What a rule looks at."""
     return measure_sub_optimality() if isinstance(rule, SubOptimality) else success_rate
+
+
+def check_first_context(mdp: ContextualMDP, rule: AdvanceRule, horizon: int) -> None:
+    """Refuse a first context that a rule of successes can never leave."""
+    counts = isinstance(rule, SuccessRate | StepGap)
+    if counts and not mdp.rho @ soft.most_success(mdp.task(0), horizon) > 0:
+        raise RollinError(
+            f"The rule needs successes, and no trajectory of {horizon} steps from ρ can have one "
+            "under the first context: give a longer horizon, or an easier first context."
+        )
 
 
 def rollin(

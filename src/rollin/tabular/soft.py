@@ -229,7 +229,18 @@ def success_probability(task: TabularTask, log_pi: Array, mu: Array, horizon: in
     missed = np.ones(task.mdp.n_states)
     for _ in range(horizon):
         missed = (miss * task.mdp.expected_next(missed)).sum(1)
-    return float(1 - mu @ missed)
+    return float(np.clip(1 - mu @ missed, 0.0, 1.0))  # rounding may leave -1e-16
+
+
+def most_success(task: TabularTask, horizon: int) -> Array:
+    """Return the largest success probability within `horizon` steps from each state: (S,).
+
+    Maximised over all policies, also those that look at the time left.
+    """
+    most = np.zeros(task.mdp.n_states)
+    for _ in range(horizon):
+        most = np.where(task.success, 1.0, task.mdp.expected_next(most)).max(1)
+    return most
 
 
 def _divergence(log_p: Array, log_q: Array) -> Array:

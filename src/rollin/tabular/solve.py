@@ -12,7 +12,7 @@ from rollin.tabular import soft
 from rollin.tabular.learner import TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.policy_gradient import BatchSPG
-from rollin.tabular.provable import TabularState, rollin
+from rollin.tabular.provable import TabularState, check_first_context, rollin
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def solve(
     at_least(1, "steps", steps)
     rule = SuccessRate(threshold) if rule is None else rule
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
+    check_first_context(mdp, rule, learner.horizon)
     state = TabularState.initial(mdp)
     with threadpool_limits(1):  # many small solves, which threads only slow down
         for _ in islice(rollin(mdp, learner, beta, rule, state), steps):

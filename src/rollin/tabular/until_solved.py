@@ -74,7 +74,7 @@ class Ascent(ABC):
     ) -> None:
         self.mdp, self.goal, self.beta = mdp, goal, check_beta(beta)
         self.recursive, self.scratch = recursive, scratch
-        self.gap = StepGap() if gap else None
+        self.gap = StepGap(most=1.0) if gap else None
         self.structure = Elimination.of(mdp).arrays
         self.progress = Progress(mdp.K, mdp.K if scratch else 0)
         self.start = Start(mdp.rho)

@@ -103,7 +103,7 @@ class TabularConfig(RunConfig):
         if self.rule == "gap" and given:
             raise RollinError("--threshold belongs to --rule success; --rule gap needs none.")
         if self.rule == "gap":
-            return StepGap()
+            return StepGap(most=1.0)
         return SuccessRate(self.threshold) if self.epsilon is None else SubOptimality(self.epsilon)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.engines.tabular_record import read_result
+from rollin.runs.engines.tabular_stall import stall
 from rollin.runs.files import write_atomically
 from rollin.runs.formats import as_dataclass
 from rollin.runs.mdps import mdp_of
@@ -33,7 +34,7 @@ from rollin.tabular.policy_gradient import (
     constant_schedule,
     two_phase_schedule,
 )
-from rollin.tabular.provable import GradientStep, TabularState, rollin
+from rollin.tabular.provable import GradientStep, TabularState, check_first_context, rollin
 from rollin.tabular.start import Start, roll_in
 from rollin.tabular.step_size import StepSizeCondition, default_step_size
 
@@ -113,6 +114,7 @@ class TabularRun(Driver[TabularConfig]):
         self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
         self.state = TabularState.initial(self.mdp)
         self.rule = self.config.advance
+        check_first_context(self.mdp, self.rule, self.config.horizon)
         self.gap = self.rule if isinstance(self.rule, StepGap) else None
 
     @property
@@ -269,14 +271,12 @@ class TabularRun(Driver[TabularConfig]):
             )
 
     def warning(self) -> str | None:
-        """What to tell about a rule with nothing to go by, or a step size against the theorem."""
+        """Return why the rule cannot be met, or that a step size is against the theorem."""
         config, learner = self.config, self.learner
-        if self.gap and self.gap.flat and not self.state.progress.finished:
-            return (
-                f"--rule gap saw the same success rate in all {self.gap.n:,} steps under context "
-                f"{self.state.progress.k}, and has nothing to decide by: an easier context before "
-                "it or a larger β may help."
-            )
+        if self.state.progress.completed is None:
+            stalled = stall(self.rule, learner.task, self.state.start.mu, config.horizon)
+            if stalled is not None:
+                return stalled
         if isinstance(learner, NaturalPG) and learner.learning_rate > learner.safe_rate:
             return (
                 f"--learning-rate {learner.learning_rate:g} is above (1-γ)/α = "
