@@ -217,7 +217,7 @@ def test_other_options_are_other_panels_or_lines():
     ]  # fmt: skip
     assert [title for title, name in shown(figure) if name == "κ"] == [*settings, "antmaze-umaze"]
     assert texts(figure) == [
-        "ROLLIN β = 0.1 (1 – 2 seeds)", "hidden = 256x256 (1 seed)", "hidden = 8x8 (1 seed)"
+        "ROLLIN β = 0.1 (1 – 2 seeds)", "β = 0.1 (1 seed)", "hidden = 8x8 (1 seed)"
     ]  # fmt: skip
     lines = [means(ax) for ax in figure.axes if ax.get_visible()]
     first = {(one.get_color(), one.get_linestyle()) for some in lines[:3] for one in some}

@@ -8,7 +8,11 @@ from rollin.analysis.group import group
 from rollin.analysis.mastery import mastered_at, mastery
 from rollin.analysis.results import StudyResults, results_of, solved_by
 from rollin.report.verdict import verdict
+from rollin.report.words import label_text
+from rollin.runs.engines import condition_key, engine
+from rollin.runs.options import configured, flat
 from rollin.runs.records import Costs, Curve, Reading, Record, Switch
+from rollin.runs.spec import RunSpec
 
 STEPS = 1000
 
@@ -36,13 +40,13 @@ def test_the_verdict_is_of_rollin_against_the_baseline_with_its_interval() -> No
     assert verdict(study([*base, *rolled])) == (
         "ROLLIN β = 0.1 does better than the baseline: κ 1.000 ± 0.000 against 0.333 ± 0.000. A "
         "seed does better than one of the baseline with probability 1.00 (95 % interval 1.00 – "
-        "1.00). The last context is mastered by 4 of 5 with ROLLIN β = 0.1, 0 of 5 with the "
+        "1.00). Runs that mastered the final context: 4 of 5 with ROLLIN β = 0.1, 0 of 5 with the "
         "baseline."
     )
     few = verdict(study([*base[:2], *rolled[:2]]))
     assert "has a larger mean than the baseline" in few
-    assert "fewer than 5 seeds are too few for an interval." in few
-    assert "is level with the baseline" in verdict(study([*base, *_as_rollin(base)]))
+    assert "2 seeds decide nothing: compare at least 5 of each condition." in few
+    assert "ties with the baseline" in verdict(study([*base, *_as_rollin(base)]))
     assert "does worse than the baseline" in verdict(
         study([*(replace(r, options={**r.options, "beta": 0.0}, key="baseline") for r in rolled),
                *_as_rollin(base)])
@@ -57,8 +61,8 @@ def _as_rollin(records: list[Record]) -> list[Record]:
 def test_runs_without_a_baseline_say_so() -> None:
     told = verdict(study([run(0, "rollin", [100, 200])]))
     assert told == (
-        "κ = 0.667 (1 seed). The last context is mastered by 0 of 1 with all runs. There is no "
-        "baseline (β = 0) beside it to compare with."
+        "κ = 0.667 (1 seed). No run mastered the final context. There is no baseline (β = 0) "
+        "beside it to compare with."
     )
 
 
@@ -129,7 +133,70 @@ def test_of_a_cost_less_is_better() -> None:
     ours = next(r for r in found.results if r.condition.labels["beta"] == "0.5")
     assert found.beats_baseline(ours)
     alone = StudyResults(replace(found.study, baseline=""), found.scale, found.runs, found.own)
-    assert verdict(alone).startswith("The smallest gradient steps until solved is that of β = 0.5")
+    assert verdict(alone).startswith("β = 0.5 has the smallest mean gradient steps until solved")
+
+
+def of_point_umaze(seed: int, entered: list[int], **options: object) -> Record:
+    """A run as `rollin train point-umaze` with some options leaves it."""
+    task = "point-umaze"
+    config = configured(engine("rollin").preset(task), options)
+    key = condition_key(RunSpec(task, config))
+    made = run(seed, key, entered, entered[2] + 1 if len(entered) == 3 else None)
+    return replace(made, task=task, options=flat(config), key=key)
+
+
+def names(records: list[Record]) -> list[str]:
+    return [label_text(condition.labels) for condition in study(records).runs]
+
+
+def test_a_tie_has_no_winner() -> None:
+    """As the README's commands leave it: two runs, both with κ = 1."""
+    both = [of_point_umaze(0, [1, 2, 3], beta=0.1), of_point_umaze(0, [1, 2, 3], adaptive=True)]
+    assert verdict(study(both)) == (
+        "β = 0.1 and adaptive tie: κ = 1.000 (1 seed each). One seed decides nothing: compare at "
+        "least 5 of each condition. Runs that mastered the final context: 1 of 1 with β = 0.1, "
+        "1 of 1 with adaptive."
+    )
+    four = [of_point_umaze(0, [1], window=window) for window in (3, 4, 5, 6)]
+    assert verdict(study(four)).startswith("All 4 conditions tie: κ = 0.333 (1 seed each).")
+    third = of_point_umaze(0, [1], relabel=True)
+    assert verdict(study([*both, third])).startswith(
+        "β = 0.1 and adaptive tie: κ = 1.000, the best of all conditions (1 seed each)."
+    )
+
+
+def test_a_lead_within_the_noise_is_no_win() -> None:
+    far, near = [1, 2, 3], [1]
+    one = [of_point_umaze(0, far, beta=0.1), of_point_umaze(0, near, adaptive=True)]
+    told = verdict(study(one))
+    assert told.startswith("β = 0.1 has the largest mean κ: 1.000; adaptive follows with 0.333")
+    assert "One seed decides nothing" in told
+    mixed = [of_point_umaze(s, far if s else near, beta=0.1) for s in range(6)]
+    mixed += [of_point_umaze(s, far if s > 1 else near, adaptive=True) for s in range(6)]
+    assert "The difference is within the noise of the seeds." in verdict(study(mixed))
+    clear = [of_point_umaze(s, far, beta=0.1) for s in range(6)]
+    clear += [of_point_umaze(s, near, adaptive=True) for s in range(6)]
+    assert "noise" not in verdict(study(clear))
+    assert "nothing" not in verdict(study(clear))
+
+
+def test_runs_are_named_by_what_was_typed() -> None:
+    plain, adaptive = of_point_umaze(0, [1], beta=0.1), of_point_umaze(0, [1], adaptive=True)
+    assert names([plain, adaptive]) == ["β = 0.1", "adaptive"]
+    weaker = of_point_umaze(0, [1], adaptive=True, better=0.0)
+    assert names([plain, adaptive, weaker]) == ["β = 0.1", "adaptive", "adaptive, better = 0"]
+    gap = of_point_umaze(0, [1], rule="gap")
+    wide = of_point_umaze(0, [1], hidden=[64, 64], relabel=True)
+    assert names([plain, gap, wide]) == ["β = 0.1", "rule = gap", "relabel, hidden = 64x64"]
+    base = of_point_umaze(0, [1], adaptive=True, beta=0.0)
+    assert names([plain, adaptive, base]) == [
+        "ROLLIN β = 0.1", "ROLLIN β = 0.1, adaptive", "baseline, adaptive"
+    ]  # fmt: skip
+
+
+def test_runs_whose_options_are_all_the_tasks_own_are_called_so() -> None:
+    assert label_text({"options": "defaults"}) == "defaults"
+    assert label_text({"relabel": "false", "adaptive": "true"}) == "no relabel, adaptive"
 
 
 def test_of_several_steps_the_last_is_told_with_its_step() -> None:

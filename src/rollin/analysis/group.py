@@ -6,9 +6,10 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.runs.engines import engine
+from rollin.runs.options import flat
 from rollin.runs.records import Reading, Record, condition_text
 from rollin.sweeps.build import value_text
-from rollin.sweeps.study import Condition, Study
+from rollin.sweeps.study import METHOD, Condition, Study
 
 Runs = dict[Condition, dict[float, list[Record]]]
 """Runs of each condition by scale, one for each seed, in their order."""
@@ -194,9 +195,32 @@ def _told(record: Record) -> Mapping[str, Any]:
     return {"engine": record.engine, **options}
 
 
+def _described(record: Record) -> Mapping[str, Any]:
+    """Options as one would type them: those that are not the task's own, in their short form.
+
+    Method and β are always among them: these are what runs are compared by.
+    """
+    told = _told(record)
+    if record.labels or not record.options:
+        return told
+    preset = engine(record.engine).preset(record.task)
+    own = flat(preset)
+
+    def other(base: Mapping[str, Any]) -> dict[str, Any]:
+        return {n: v for n, v in told.items() if n in base and value_text(v) != value_text(base[n])}
+
+    typed = other(own)
+    for short, form in type(preset).short_forms.items():
+        rest = other({**own, **form})
+        if len(rest) + 1 < len(typed):
+            typed = {short: True, **rest}
+    always = {n: v for n, v in told.items() if n in METHOD or n not in own}
+    return {**always, **typed}
+
+
 def _labels(members: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """Names of groups of runs: the options in which they differ; numbered where they are alike."""
-    told = [_told(runs[0]) for runs in members]
+    """Names of groups of runs: what was typed and differs; numbered where they are alike."""
+    told = [_described(runs[0]) for runs in members]
     names = dict.fromkeys(name for options in told for name in options)
     varying = [n for n in names if len({str(options.get(n)) for options in told}) > 1]
     lengthless = {str([options.get(n) for n in varying if n != "steps"]) for options in told}
@@ -205,8 +229,21 @@ def _labels(members: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
     found = [
         {name: value_text(options[name]) for name in varying if name in options} for options in told
     ]
+    if len(found) > 1:
+        for labels, options in zip(found, told, strict=True):
+            if not labels:
+                labels |= _fallback(options)
     texts = [condition_text(labels) for labels in found]
     for i, text in enumerate(texts):
         if texts.count(text) > 1:
             found[i]["task"] = str(1 + texts[:i].count(text))
     return found
+
+
+def _fallback(options: Mapping[str, Any]) -> dict[str, str]:
+    """The name of runs whose options are all the task's own: their β, if they have one."""
+    if options.get("method") in ("baseline", "scratch"):
+        return {"method": value_text(options["method"])}
+    if "beta" in options:
+        return {"beta": value_text(options["beta"])}
+    return {"options": "defaults"}

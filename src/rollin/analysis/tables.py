@@ -15,7 +15,8 @@ Labels = Mapping[str, str]
 class Place:
     """One place of a table: a condition, ours and the published value, which may both be missing.
 
-    beats, published_beats: above the baseline; best, published_best: of the row; solved: beside κ,
+    beats, published_beats: above the baseline; best, published_best: of the row, where
+    another is worse; solved: beside κ,
     seeds that mastered the last context, and all of them.
     """
 
@@ -97,7 +98,9 @@ def _row(
                 digits,
                 beats=bool(result) and results.beats_baseline(result),
                 published_beats=results.published_beats(condition, reading),
-                best=bool(result) and not is_above(top, more * result.summary.mean, digits),
+                best=bool(result)
+                and not is_above(top, more * result.summary.mean, digits)
+                and any(is_above(top, more * r.summary.mean, digits) for r in found if r),
                 published_best=bool(published)
                 and not is_above(published_top, published.mean, digits),
                 solved=results.solved(condition, reading),

@@ -24,7 +24,7 @@ QUANTITIES = {
     "samples_to_solve": "environment steps until solved",
 }
 _SYMBOLS = {"alpha": "α = ", "delta": "Δ = ", "noise": "noise ", "beta": "β = "}
-_PLAIN = ("reward", "setting", "sampling", "env", "method")
+_PLAIN = ("reward", "setting", "sampling", "env", "method", "options")
 """Labels whose value says enough."""
 _METHODS = {"scratch": "scratch", "baseline": "baseline"}
 NONE = "–"
@@ -64,9 +64,15 @@ def label_text(labels: Mapping[str, str], names: Iterable[str] | None = None) ->
         elif name == "noise" and labels[name] == "0":
             continue
         elif name != "beta" or "method" not in chosen:
-            before = _SYMBOLS.get(name, "" if name in _PLAIN else f"{name} = ")
-            words.append(before + labels[name])  # which may hold braces: not to be formatted
+            words.append(_named(name, labels[name]))
     return ", ".join(map(shown, words))
+
+
+def _named(name: str, value: str) -> str:
+    """A label in words; a switch is called as it is typed: adaptive, no relabel."""
+    if value in ("true", "false") and name not in _PLAIN:
+        return name if value == "true" else f"no {name}"
+    return _SYMBOLS.get(name, "" if name in _PLAIN else f"{name} = ") + value
 
 
 def steps_text(step: int) -> str:
