@@ -76,7 +76,8 @@ def _alone(results: StudyResults, reading: Reading) -> str:
         (r for r in results.results if r.reading == reading),
         key=lambda result: -more * result.summary.mean,
     )
-    top = [r for r in some if not is_above(*(more * x.summary.mean for x in (some[0], r)), digits)]
+    best = more * some[0].summary.mean
+    top = [r for r in some if not is_above(best, more * r.summary.mean, digits)]
     quantity, number = _told(results, reading), summary_text(some[0].summary, digits)
     if len(some) == 1:
         mastered = _mastered(results, reading, {_name(results, some[0]): some})
@@ -95,8 +96,8 @@ def _alone(results: StudyResults, reading: Reading) -> str:
     else:
         who = f"All {len(some)} conditions" if len(top) == len(some) > FEW else _joined(names)
         value = f"{some[0].summary.mean:.{digits}f}"
-        best = "" if len(top) == len(some) else ", the best of all conditions"
-        text = f"{who} tie: {quantity} = {value}{best} ({_seeds(some)}).{_too_few(top)}"
+        ahead = "" if len(top) == len(some) else ", the best of all conditions"
+        text = f"{who} tie: {quantity} = {value}{ahead} ({_seeds(some)}).{_too_few(top)}"
     return f"{text.rstrip()}{_mastered(results, reading, names if len(names) <= FEW else {})}"
 
 
