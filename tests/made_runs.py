@@ -1,7 +1,5 @@
 """Finished runs written by hand through the real classes, without training."""
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,6 +23,7 @@ from rollin.runs.rows import MetricsWriter
 from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.versions import versions
 from rollin.runs.windows import milestones, quantities_at
+from rollin.texts import csv_text
 
 COMMAND = "rollin reproduce made-up"
 STUDIES = list(tables().values())
@@ -197,11 +196,8 @@ def with_names(out: Path, name: str) -> Path:
             episodes = path / "episodes.csv"
             header, _, rows = episodes.read_text().partition("\n")
             columns = ["x" if c == "x_velocity" else c for c in header.split(",")]
-            line = io.StringIO()
-            csv.writer(line, lineterminator="\n").writerow(
-                [name if column == "x" else column for column in columns]
-            )
-            episodes.write_text(line.getvalue() + rows)
+            line = csv_text([[name if column == "x" else column for column in columns]])
+            episodes.write_text(line + rows, newline="")
             del result["sha256"]
             renamed = {n.replace("x_velocity", name): v for n, v in result.items()}
             run.write_result(renamed | {"warning": name, "versions": {"rollin": name}})

@@ -1,6 +1,8 @@
 """Only regular files of sane size are read, wherever a path comes from; text of files is shown."""
 
 import codecs
+import csv
+import io
 import os
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from rollin.runs.checkpoint import read_checkpoint, remove_checkpoint
 from rollin.runs.files import own_directory, read_json, write_json
 from rollin.tabular.four_rooms import four_rooms
 from rollin.tabular.mdp import ContextualMDP
-from rollin.texts import one_line, plainly, visible
+from rollin.texts import csv_rows, csv_text, one_line, plainly, visible
 from tests.killing import needs_signals
 
 pytestmark = needs_signals  # Windows has neither pipes nor links for everybody
@@ -121,3 +123,38 @@ def test_letters_become_ascii_where_an_encoding_lacks_them() -> None:
     codecs.register_error("rollin-test", plainly)
     assert "κ ≤ 1 – 中".encode("ascii", "rollin-test") == b"kappa <= 1 - ?"
     assert "κ ± é".encode("latin-1", "rollin-test") == "kappa ± é".encode("latin-1")
+
+
+FORMULAS = [f"{first}HYPERLINK(0)" for first in "=+-@\t\r\n＝＋－＠"]
+
+
+@pytest.mark.parametrize("cell", [*FORMULAS, "-1+cmd|' /C calc'!A0", "-", "- 1", "-1 -x"])
+def test_no_cell_of_a_csv_begins_like_a_formula(cell) -> None:
+    text = csv_text([["name", cell], [f"'{cell}", f"''{cell}"], [f"a\r{cell}", "x"]])
+    assert csv_rows(text) == [["name", cell], [f"'{cell}", f"''{cell}"], [f"a\r{cell}", "x"]]
+    for row in csv.reader(io.StringIO(text, newline="")):  # as other programs read it
+        assert all(first[0] not in "=+-@\t\r\n＝＋－＠" for first in row)
+
+
+def test_numbers_of_a_csv_stay_numbers() -> None:
+    row = [-1, -2.5, "-0.5", "-1e-05", "-1.5e+20", "-inf", "+5", "-1.2 -3", "'a", "", "a, b"]
+    text = csv_text([row])
+    assert text == '-1,-2.5,-0.5,-1e-05,-1.5e+20,-inf,+5,-1.2 -3,\'a,,"a, b"\n'
+    assert csv_rows(text) == [[str(cell) for cell in row]]
+
+
+HIDDEN = (*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF, 0xAD,
+          0x61C, 0x180E, 0x34F, 0x3164, 0xFE0F, 0xE0041, 0xE0100, 0xFFF9)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HIDDEN)
+def test_what_has_no_width_or_turns_text_is_shown_by_its_code(code, capsys) -> None:
+    letter = chr(code)
+    assert visible(f"runs{letter}/a") == f"runs{letter.encode('unicode_escape').decode()}/a"
+    make_console().print(f"runs{letter}/a")
+    assert letter not in capsys.readouterr().out
+
+
+def test_letters_and_spaces_of_any_language_stay() -> None:
+    name = "é e\u0301 ñ 中文 日本語\u3000a\u00a0b हिन्दी 😀 שלום −½"
+    assert visible(name) == name

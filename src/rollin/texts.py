@@ -1,12 +1,30 @@
-"""Text that comes from elsewhere, such as a stranger's file, made fit to be shown.
+"""Text from files and environments of others, made safe to show on a screen and to keep in CSV.
 
-Control characters could move a terminal's cursor, change its title or end a line early.
+Control characters could move a terminal's cursor, change its title or end a line early. Characters
+without a width, or that turn the direction of text, make one name look like another. A spreadsheet
+evaluates a cell that begins like a formula.
 """
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
-_CONTROLS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-_CONTROLS |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
-"""Also those that turn the direction of what follows, and bytes of a path that are no letters."""
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_FORMLESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks by category that no font draws: fillers, joiners, variation selectors."""
+
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""The beginning of a formula in a spreadsheet, also in full-width letters or with apostrophes."""
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+_NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*", re.ASCII)
+"""What begins with a sign and is no formula: numbers as we write them."""
+
+_END = "\r\n"  # cells that hold either letter are then in quotes; files have \n
 
 _PLAIN = {
     "κ": "kappa", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "Δ": "Delta", "ε": "eps",
@@ -26,11 +44,54 @@ def plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 def visible(text: str) -> str:
-    """Control characters as what they are called, but for the end of a line."""
-    return text if text.isprintable() else text.translate(_CONTROLS)
+    """Text with every character that has no form replaced by its code, except ends of lines."""
+    if text.isprintable() and not _FORMLESS.search(text):
+        return text
+    return "".join(letter if _has_form(letter) else _code(letter) for letter in text)
+
+
+def _has_form(letter: str) -> bool:
+    if letter.isprintable():
+        return not _FORMLESS.match(letter)
+    return letter == "\n" or unicodedata.category(letter) == "Zs"
+
+
+def _code(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def one_line(text: str, most: int | None = None) -> str:
     """The same without ends of lines, and cut off if it is longer than `most`."""
     line = visible(" ".join(text.split("\n")))
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV; text that a spreadsheet would take for a formula gets an apostrophe before it.
+
+    Numbers stay as they are, negative ones included.
+    """
+    lines = []
+    for row in rows:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator=_END)
+        writer.writerow([_quoted(cell) if isinstance(cell, str) else cell for cell in row])
+        lines.append(out.getvalue().removesuffix(_END) + "\n")
+    return "".join(lines)
+
+
+def csv_rows(text: str) -> list[list[str]]:
+    """The cells of CSV, without the apostrophes of `csv_text`; `csv.Error` if it is none."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    return [[_unquoted(cell) for cell in row] for row in reader]
+
+
+def _quoted(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBERS.fullmatch(cell) else cell
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -1,5 +1,6 @@
 """What a report's page says: every text and mark of its tables, read back from the HTML."""
 
+import csv
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,10 +16,19 @@ from rollin.paper.tables import find_table, tables
 from rollin.report import looks, style
 from rollin.runs.engines.sac_options import SACRunConfig
 from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.records import Costs, Curve, Reading, Record
+from rollin.runs.records import Costs, Curve, Reading, Record, read_records
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.published import published
-from tests.made_runs import STUDIES, deep_run, report, robots, rooms, sac_run, tabular_run
+from tests.made_runs import (
+    STUDIES,
+    deep_run,
+    report,
+    robots,
+    rooms,
+    sac_run,
+    tabular_run,
+    with_names,
+)
 from tests.undrawn import undrawn
 
 ROOT = Path(__file__).parents[2]
@@ -299,3 +309,31 @@ def test_dark_rooms_do_not_darken_paper() -> None:
     assert "@media (prefers-color-scheme" not in CSS
     printed = CSS.partition("@media print")[2]
     assert ".tall { max-height" not in printed
+
+
+@undrawn()
+@pytest.mark.parametrize("first", list("-@\r"))
+def test_no_file_of_a_report_holds_a_formula(tmp_path, capsys, first) -> None:
+    name = f"{first}SUM(1)\u200b\u202e"
+    with_names(tmp_path / "runs", name)
+    assert main(["report", str(tmp_path / "runs")]) == 0
+    files = sorted((tmp_path / "runs").glob("*.csv"))
+    assert {"runs.csv", "curves.csv", "switches.csv"} < {file.name for file in files}
+    for file in files:
+        with file.open(newline="", encoding="utf-8") as opened:
+            cells = [cell for row in csv.reader(opened) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(first) and not is_number(cell)]
+        assert any(cell.startswith(f"'{name}") for cell in cells) or file.name[:5] == "table"
+    back = read_records(tmp_path / "runs")
+    assert {record.family for record in back} == {name}
+    assert all(name in record.curve.quantities for record in back)
+    assert main(["list", str(tmp_path / "runs")]) == 0
+    told = capsys.readouterr()
+    assert not {"\u200b", "\u202e", "\t", "\r"} & set(told.out + told.err)
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(text.strip() == text and (float(text) or True))
+    except ValueError:
+        return all(map(is_number, text.split(" "))) if " " in text else False

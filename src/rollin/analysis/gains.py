@@ -1,7 +1,5 @@
 """From records of runs to curves of cost against size, and the laws fitted to them."""
 
-import csv
-import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rollin.analysis.growth import Growth, SizeCosts, Slope, costs_by_size, fit_growth
 from rollin.runs.records import Reading, Record
+from rollin.texts import csv_text
 
 FIT_FROM = 10  # states: smaller MDPs are shown, and take no part in fits
 QUANTITIES = ("gradient_steps", "env_steps")
@@ -101,11 +100,8 @@ FIT_COLUMNS = (
 
 def fits_csv(curves: Iterable[CostCurve]) -> str:
     """The fits as CSV."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, FIT_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(fit_rows(curves))
-    return out.getvalue()
+    rows = ([row[name] for name in FIT_COLUMNS] for row in fit_rows(curves))
+    return csv_text([FIT_COLUMNS, *rows])
 
 
 def fit_rows(curves: Iterable[CostCurve]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from rollin.checks import flag
+from rollin.cli import LONGEST
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.deep.options import RollinOptions
@@ -163,7 +164,7 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
         console.print(f"{out} is already finished.", soft_wrap=True)
     result = RunDirectory.open(out).result()
     if result.get("warning"):
-        print(f"rollin: {result['warning']}", file=sys.stderr)
+        print(f"rollin: {one_line(str(result['warning']), LONGEST)}", file=sys.stderr)
     try:
         told = engine_of(spec).summary(spec, result)
     except (KeyError, TypeError, ValueError) as error:

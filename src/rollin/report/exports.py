@@ -1,14 +1,12 @@
 """A study's results beside its page: CSV for programs, LaTeX for papers."""
 
-import csv
-import io
 import re
 from typing import Any
 
 from rollin.analysis.results import StudyResults
 from rollin.analysis.tables import Place, ReadingTable, reading_tables
 from rollin.report.words import label_text, percent, place_text, table_title
-from rollin.texts import one_line
+from rollin.texts import csv_text, one_line
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -49,13 +47,11 @@ def file_name(results: StudyResults) -> str:
 
 def table_csv(results: StudyResults) -> str:
     """One row for each condition and reading."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     labels = list(dict.fromkeys(name for c in results.study.conditions for name in c.labels))
-    writer.writerow(
+    rows: list[list[Any]] = [
         [*labels, "quantity", "step", "published_step", "seeds", "published", "published_error",
          "mean", "error", "iqm", "iqm_low", "iqm_high", "difference", "mastered_last", "values"]
-    )  # fmt: skip
+    ]  # fmt: skip
     for r in results.results:
         published = r.published
         row: list[Any] = [r.condition.labels.get(name, "") for name in labels]
@@ -67,8 +63,8 @@ def table_csv(results: StudyResults) -> str:
         row += ["" if r.difference is None else _short(r.difference)]
         mastered = results.solved(r.condition, r.reading)
         row += ["" if mastered is None else mastered[0]]
-        writer.writerow([*row, " ".join(f"{value:.6g}" for value in r.values)])
-    return out.getvalue()
+        rows.append([*row, " ".join(f"{value:.6g}" for value in r.values)])
+    return csv_text(rows)
 
 
 def _or_end(step: int | None) -> int | str:

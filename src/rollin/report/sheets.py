@@ -1,7 +1,5 @@
 """Sheets laid out: Markdown for the docs, CSV for programs, the terminal."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group
@@ -10,6 +8,7 @@ from rich.text import Text
 
 from rollin.analysis.sheet import Sheet
 from rollin.errors import RollinError
+from rollin.texts import csv_text
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -50,9 +49,7 @@ def texts_of(sheets: Iterable[Sheet]) -> dict[str, str]:
 
 def sheet_csv(sheet: Sheet) -> str:
     """A row of names, then the rows."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([sheet.columns, *sheet.rows])
-    return out.getvalue()
+    return csv_text([sheet.columns, *sheet.rows])
 
 
 def sheet_terminal(sheet: Sheet) -> Group:

@@ -5,7 +5,6 @@ switches.csv (when contexts were entered). They are small enough to commit.
 """
 
 import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from rollin.errors import RollinError
 from rollin.regular import LARGEST_TABLE, read_bounded
+from rollin.texts import csv_rows, csv_text
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
 MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one
@@ -300,9 +300,7 @@ def _record(
 def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
     try:
         text = read_bounded(path, LARGEST_TABLE).decode()
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        rows = list(reader)
-        header = reader.fieldnames or []
+        header, *rows = [row for row in csv_rows(text) if row] or [[]]
     except (UnicodeDecodeError, csv.Error) as error:
         raise RollinError(f"{path} cannot be read: {error}.") from error
     if missing := [name for name in needed if name not in header]:
@@ -311,9 +309,9 @@ def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
             "kind of file. Create it again from its runs with rollin report."
         )
     for line, row in enumerate(rows, 2):
-        if None in row or None in row.values():
+        if len(row) != len(header):
             raise RollinError(f"{path}, line {line} cannot be read: it is not as long as line 1.")
-    return rows
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _by_run(rows: Sequence[dict[str, str]]) -> dict[tuple[str, ...], list[dict[str, str]]]:
@@ -355,6 +353,4 @@ def _whole(text: str) -> int | None:
 
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue().encode()
+    return csv_text([header, *rows]).encode()

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from rollin.errors import RollinError, reason
 from rollin.regular import LARGEST_TABLE, open_regular, read_bounded
 from rollin.runs.files import sha256
 from rollin.runs.formats import MOST, RowsCounted, converted
+from rollin.texts import csv_rows, csv_text
 
 CURVE_POINTS = 50  # of a curve that is thinned
 
@@ -33,13 +33,13 @@ class MetricsWriter:
 
     def write(self, row: dict[str, Any]) -> None:
         """Keep a row until the next `flush`."""
-        self._buffer.append(_csv_line([row[name] for name in self.columns]))
+        self._buffer.append(csv_text([[row[name] for name in self.columns]]))
         self.rows += 1
 
     def flush(self) -> None:
         """Append the kept rows and sync, so that a checkpoint may count on them."""
         new = not os.path.lexists(self.path)
-        data = "".join([*([_csv_line(self.columns)] if new else []), *self._buffer]).encode()
+        data = "".join([*([csv_text([self.columns])] if new else []), *self._buffer]).encode()
         try:
             handle = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             with open(handle, "ab") as file:
@@ -92,12 +92,6 @@ def counted_part(path: Path, counted: RowsCounted) -> bytes:
     return kept
 
 
-def _csv_line(values: Sequence[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(values)
-    return out.getvalue()
-
-
 def read_metrics(path: Path) -> dict[str, list[float]]:
     """Columns of a metrics.csv; a half-written last line is left out."""
     return columns_in(read_bounded(path, LARGEST_TABLE), path)
@@ -107,7 +101,7 @@ def columns_in(data: bytes, path: Path) -> dict[str, list[float]]:
     """Columns of a CSV of numbers by name; a half-written last line is left out."""
     try:
         text = data[: data.rfind(b"\n") + 1].decode()
-        rows = list(csv.reader(io.StringIO(text), strict=True))
+        rows = csv_rows(text)
         if not rows:
             return {}
         _check_table(rows)

@@ -25,6 +25,7 @@ from rollin.runs.files import write_json
 from rollin.runs.formats import Count, read_file
 from rollin.runs.options import flat
 from rollin.runs.spec import RunSpec
+from rollin.texts import one_line
 
 FILE = "loggers.json"
 PACKAGES = {"wandb": "wandb", "mlflow": "mlflow"}
@@ -168,7 +169,7 @@ class Loggers:
             with suppress(Exception):  # the first failure is the one to tell
                 logger.close(finished=False)
         show_traceback(error)
-        why = sentence(error).rstrip(".")
+        why = one_line(sentence(error)).rstrip(".")
         sys.stderr.write(f"rollin: --log {name} failed, and the run goes on without it: {why}.\n")
 
 
