@@ -12,9 +12,11 @@ import pytest
 
 import rollin
 from rollin.cli import main
+from rollin.cli.sweep import SweepOptions, make_study
 from rollin.errors import RollinError
 from rollin.runs.files import read_json
 from rollin.runs.records import Reading
+from rollin.sweeps.study_file import study_from
 from tests.here import HereExecutor
 from tests.killing import needs_signals, same_run
 from tests.undrawn import undrawn
@@ -67,6 +69,27 @@ def test_a_grid_is_run_compared_and_reported(tmp_path, capsys) -> None:
     page = (tmp_path / "s" / "report.html").read_text(encoding="utf-8")
     assert "β = 0" in page
     assert re.search(r"against|compared|baseline", page, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("task", "readings"),
+    [
+        ("point-umaze", ["kappa", "success_final"]),
+        ("tests.toys:Line", ["kappa", "success_final"]),
+        ("four-rooms", ["kappa"]),
+        ("Pendulum-v1", ["return"]),
+    ],
+)
+def test_a_sweep_reads_how_far_its_runs_came_and_whether_they_solve_the_task(
+    tmp_path, task, readings
+) -> None:
+    made = make_study(SweepOptions(task, grid=("steps=20000,30000",)), {})
+    assert [reading.quantity for reading in made.readings] == readings
+    file = tmp_path / "study.toml"
+    file.write_text(f'task = "{task}"\ngrid.steps = [20000, 30000]\n')
+    assert study_from(file, trust=True).readings == made.readings
+    chosen = make_study(SweepOptions(task, grid=("steps=20000,30000",), readings=("return@1",)), {})
+    assert chosen.readings == (Reading("return", 1),)
 
 
 @needs_signals

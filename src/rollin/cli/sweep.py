@@ -16,7 +16,7 @@ from rollin.imports import is_factory, load_named, name_code
 from rollin.paper.tables import tables
 from rollin.runs.engines import engine_for
 from rollin.runs.options import option_names, read_value
-from rollin.sweeps.build import block, grid_from, reading
+from rollin.sweeps.build import block, grid_from, reading, usual_readings
 from rollin.sweeps.select import select
 from rollin.sweeps.study import Study, checked_study
 from rollin.sweeps.study_file import study_from
@@ -39,8 +39,8 @@ class SweepOptions:
     against: str | None = None
     """The baseline that all others are compared with, such as beta=0."""
     readings: tuple[str, ...] = ()
-    """What is read of the runs, at their end or at a step: kappa, return_final@100000. κ, or the
-    return where there is no κ, if not given."""
+    """What is read of the runs, at their end or at a step: kappa, return_final@100000.
+    Default: κ and success on the final context; the return where there is no curriculum."""
     scale: float = 1.0
     """Shorten training by this factor."""
     name: str | None = None
@@ -139,9 +139,8 @@ def make_study(options: SweepOptions, given: dict[str, Any]) -> Study:
         listed = {n: _listed(n, v, type(preset)) for n, v in given.items()}
         conditions = block(what, grid_from(options.grid), listed)
         plain = what.replace(":", ".").removesuffix(".npz").rpartition("/")[2] + "-sweep"
-        kappa = "kappa" if engine_for(what).walks else "return"
         seeds = options.seeds or SEEDS
-        found = checked_study(options.name or plain, conditions, [reading(kappa)], seeds=seeds)
+        found = checked_study(options.name or plain, conditions, usual_readings(what), seeds=seeds)
     if options.readings:
         found = replace(found, readings=tuple(map(reading, options.readings)))
     if options.against is not None:

@@ -64,6 +64,18 @@ def reading(text: str) -> Reading:
     return Reading(quantity, int(count) if at else None)
 
 
+def usual_readings(task: str) -> list[Reading]:
+    """What is read of a task's runs by default: κ, and success on the final context if recorded.
+
+    Runs without a curriculum have the return.
+    """
+    found = engine_for(task)
+    if not found.walks:
+        return [Reading("return")]
+    success = [Reading("success_final")] if "success_final" in found.meanings else []
+    return [Reading("kappa"), *success]
+
+
 def value_text(value: Any) -> str:
     """An option's value as a label: 0.1, 1/24, 32x32, true."""
     if isinstance(value, bool):

@@ -31,7 +31,7 @@ from rollin.imports import name_code
 from rollin.regular import read_bounded
 from rollin.runs.formats import MOST, converted
 from rollin.runs.records import Reading
-from rollin.sweeps.build import block, reading
+from rollin.sweeps.build import block, reading, usual_readings
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.study import Study, checked_study
 from rollin.sweeps.sweep import SweepFile
@@ -59,7 +59,7 @@ class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
     seeds: int = 10
     first_seed: Seed = 0
     baseline: str = ""
-    readings: list[str] = msgspec.field(default_factory=lambda: ["kappa"])
+    readings: list[str] = []
     rows: list[str] = []
     columns: list[str] = []
     options: dict[str, Any] = {}
@@ -81,14 +81,13 @@ def study_from(path: Path, *, trust: bool = False) -> Study:
     for part in (found, *found.block) if trust else ():
         name_code(part.task or "")
     try:
+        conditions = [
+            condition for part in found.block or [BlockFile()] for condition in _made(found, part)
+        ]
         return checked_study(
             found.name or path.stem,
-            [
-                condition
-                for part in found.block or [BlockFile()]
-                for condition in _made(found, part)
-            ],
-            [reading(text) for text in found.readings],
+            conditions,
+            [reading(text) for text in found.readings] or usual_readings(conditions[0].task),
             seeds=found.seeds,
             baseline=found.baseline,
             rows=found.rows,
