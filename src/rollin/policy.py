@@ -5,7 +5,7 @@ Reads the policy.safetensors that a run leaves; needs neither the training code 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +18,20 @@ from safetensors.numpy import load, save
 
 from rollin.errors import RollinError, reason
 from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.texts import one_line
 
 Float = NDArray[np.float32]
 LAST = "last"  # of the contexts of the curriculum
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Policy:
     """The actor of a SAC agent: observation and context in, an action of the env's box out.
 
     layers: (inputs + 1, outputs) each, the bias as last row; low, high: (A,) of the action's box;
     log_std: (2,) bounds of log σ; contexts: (K + 1, C) of the curriculum it was trained on, empty
-    for plain SAC; k: the context that training reached.
+    for plain SAC; k: the context that training reached; context_space: (2, C) bounds of the env's
+    contexts, None if the file is older.
 
     >>> import numpy as np
     >>> import rollin
@@ -41,12 +43,22 @@ class Policy:
     (5, 2)
     """
 
-    layers: tuple[Float, ...] = field(repr=False)
+    layers: tuple[Float, ...]
     low: Float
     high: Float
-    log_std: Float = field(repr=False)
-    contexts: Float = field(repr=False)
+    log_std: Float
+    contexts: Float
     k: int
+    context_space: Float | None = None
+
+    def __repr__(self) -> str:
+        sizes = self.observation_size, self.contexts.shape[1], len(self.low)
+        hidden = tuple(layer.shape[1] for layer in self.layers[:-1])
+        reached = f", k={self.k}, K={len(self.contexts) - 1}" if len(self.contexts) else ""
+        return (
+            f"Policy(observation={sizes[0]}, context={sizes[1]}, action={sizes[2]}, "
+            f"hidden={hidden}{reached})"
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
@@ -75,9 +87,10 @@ class Policy:
         contexts = tensors.get("contexts", np.zeros((0, 0), np.float32))
         k = tensors.get("k", np.zeros(1, np.float32))
         box = tensors["action_low"], tensors["action_high"]
-        if wrong := _wrong(layers, *box, tensors["log_std"], contexts, k):
+        space = tensors.get("context_space")
+        if wrong := _wrong(layers, *box, tensors["log_std"], contexts, k, space):
             raise RollinError(f"{source} is damaged: {wrong}. Restore the file that the run wrote.")
-        return cls(layers, *box, tensors["log_std"], contexts, int(k[0]))
+        return cls(layers, *box, tensors["log_std"], contexts, int(k[0]), space)
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, as safetensors, for `load`; a file that is there is replaced."""
@@ -100,6 +113,8 @@ class Policy:
         tensors |= {"action_low": self.low, "action_high": self.high, "log_std": self.log_std}
         if len(self.contexts):
             tensors |= {"contexts": self.contexts, "k": np.array([self.k], np.float32)}
+        if self.context_space is not None:
+            tensors |= {"context_space": self.context_space}
         return {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
 
     @property
@@ -113,16 +128,36 @@ class Policy:
         context: ArrayLike | Literal["last"] = LAST,
         generator: Generator | None = None,
     ) -> Float:
-        """The action for one observation: the policy's mode, or a draw if a generator is given.
+        """Return the policy's mode, or a random action if a generator is given.
 
-        observation: a vector, or the dict that a contextual env gives. context: "last" is the last
-        one of the curriculum it was trained on, also if training has not come that far
-        (`policy.contexts[policy.k]` is the one it reached); not needed with a dict, which has its
-        own. Leading axes are kept.
+        observation: a vector (O,), a batch (N, O), or the dict that a contextual env returns.
+        context: a vector of the env's context space, or a batch of them; "last" is the final
+        context of the curriculum, even if training has not reached it (`policy.contexts[policy.k]`
+        is the one it reached). A dict brings its own context.
         """
-        action = self.squashed(observation, context, generator)
+        action = self._squashed(*self._inputs(observation, context, within=True), generator)
         scaled = (self.high + self.low) / 2 + (self.high - self.low) / 2 * action
         return np.clip(scaled, self.low, self.high).astype(np.float32)
+
+    def predict(
+        self,
+        observation: ArrayLike | Mapping[str, ArrayLike],
+        state: None = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        *,
+        generator: Generator | None = None,
+    ) -> tuple[Float, None]:
+        """Return an action and None, as the models of Stable-Baselines3 do.
+
+        Takes the observations of `act` under the final context; the dicts of contextual envs bring
+        their own. deterministic: whether to return the mode; otherwise a draw from `generator`, or
+        from an unseeded one. state, episode_start: ignored; the policy has no memory. Evaluate one
+        context with `env.set_context(context)` and `evaluate_policy(policy, env)`.
+        """
+        if deterministic:
+            return self.act(observation), None
+        return self.act(observation, generator=generator or np.random.default_rng()), None
 
     def squashed(
         self,
@@ -130,25 +165,42 @@ class Policy:
         context: ArrayLike | Literal["last"] = LAST,
         generator: Generator | None = None,
     ) -> Float:
-        """The action in [-1, 1]^A, before it is scaled to the env's box."""
-        if isinstance(observation, Mapping):  # as a contextual env gives it
-            context = observation["context"] if _is_last(context) else context
-            observation = observation["observation"]
-        seen = np.asarray(observation, np.float32)
+        """Return the action in [-1, 1]^A, before it is scaled to the env's box."""
+        return self._squashed(*self._inputs(observation, context), generator)
+
+    def _inputs(
+        self, observation: Any, context: Any, *, within: bool = False
+    ) -> tuple[Float, Float]:
+        """Observation and context as arrays; within: also refuse contexts outside their space."""
+        if isinstance(observation, Mapping):
+            observation, own = _entries(observation)
+            context = own if _is_last(context) else context
         if _is_last(context):
             context = self.contexts[-1] if len(self.contexts) else np.zeros(0)
-        told = np.asarray(context, np.float32)
+        seen, told = _numbers("observation", observation), _numbers("context", context)
         expected = self.observation_size, self.contexts.shape[1]
         try:
-            leading = np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
+            np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
             fits = (*seen.shape[-1:], *told.shape[-1:]) == expected
         except ValueError:
-            leading, fits = (), False
+            fits = False
         if not fits:
             raise RollinError(
                 f"This policy takes an observation of {expected[0]} numbers and a context of "
-                f"{expected[1]}, got shapes {seen.shape} and {told.shape}."
+                f"{expected[1]}, or batches of them, got shapes {seen.shape} and {told.shape}: "
+                "pass the observation as the environment returns it."
             )
+        if within and self.context_space is not None:
+            low, high = self.context_space
+            if ((told < low) | (told > high)).any():
+                raise RollinError(
+                    f"context must lie between {low.tolist()} and {high.tolist()}, the "
+                    f"environment's context space, got {_shown(told)}: choose one inside."
+                )
+        return seen, told
+
+    def _squashed(self, seen: Float, told: Float, generator: Generator | None) -> Float:
+        leading = np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
         parts = [np.broadcast_to(part, (*leading, part.shape[-1])) for part in (seen, told)]
         h = np.concatenate(parts, -1)
         for layer in self.layers[:-1]:
@@ -159,6 +211,40 @@ class Policy:
         if generator is not None:
             mean = mean + np.exp(log_std) * generator.standard_normal(mean.shape, np.float32)
         return np.tanh(mean).astype(np.float32)
+
+
+def _entries(observation: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Observation and context of a dict; the goal of a goal env is its context."""
+    for name in ("context", "desired_goal"):
+        if "observation" in observation and name in observation:
+            return observation["observation"], observation[name]
+    raise RollinError(
+        "observation must be a vector, or a dict with the entries observation and context, got "
+        f"{', '.join(map(str, observation)) or 'an empty dict'}: pass what the contextual "
+        "environment returns."
+    )
+
+
+def _numbers(name: str, given: Any) -> Float:
+    """Finite numbers as float32."""
+    try:
+        found = np.asarray(given, np.float32)
+    except (TypeError, ValueError) as error:
+        raise RollinError(
+            f"{name} must hold real numbers, got {_shown(given)}: pass a vector or a batch of "
+            "vectors."
+        ) from error
+    if not np.isfinite(found).all():
+        raise RollinError(
+            f"{name} must hold finite numbers, got {_shown(found)}: look for NaN or infinity in "
+            "what the environment returns."
+        )
+    return found
+
+
+def _shown(given: Any) -> str:
+    """A value for an error, cut off where it is long."""
+    return one_line(repr(given.tolist() if isinstance(given, np.ndarray) else given), 60)
 
 
 def _is_last(context: Any) -> bool:
@@ -177,7 +263,13 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _wrong(
-    layers: Sequence[Float], low: Float, high: Float, log_std: Float, contexts: Float, k: Float
+    layers: Sequence[Float],
+    low: Float,
+    high: Float,
+    log_std: Float,
+    contexts: Float,
+    k: Float,
+    space: Float | None,
 ) -> str:
     """What cannot be in the tensors of a policy, in words; empty if nothing."""
     for name, tensor in {
@@ -201,4 +293,9 @@ def _wrong(
         return "its contexts do not go with its first layer"
     if not 0 <= k[0] <= max(len(contexts) - 1, 0):
         return f"context {k[0]:g} of {len(contexts)} cannot be"
+    if space is None:
+        return ""
+    shape = (2, contexts.shape[1])
+    if space.dtype != np.float32 or space.shape != shape or not (space[0] <= space[1]).all():
+        return f"context_space must be lower and upper bounds of float32, of shape {shape}"
     return ""

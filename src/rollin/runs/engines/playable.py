@@ -102,5 +102,6 @@ def _saved(
         env.actions,
         contexts=np.array(walked["contexts"]),
         k=np.array([k]),
+        context_space=np.stack([env.context_space.low, env.context_space.high]),
     )
     return Policy.of(tensors), walked, k, saved.step

@@ -370,7 +370,7 @@ class RollinRun(Driver[RollinConfig]):
 
 def trained_policy(state: DeepState) -> dict[str, Float]:
     """π_main as the tensors of a `rollin.Policy`."""
-    main, curriculum = state.main, state.curriculum
+    main, curriculum, space = state.main, state.curriculum, state.env.context_space
     return policy_tensors(
         main.layout,
         main.config,
@@ -378,4 +378,5 @@ def trained_policy(state: DeepState) -> dict[str, Float]:
         state.env.actions,
         contexts=curriculum.contexts,
         k=np.array([state.progress.k]),
+        context_space=np.stack([space.low, space.high]),
     )
