@@ -92,10 +92,8 @@ def test_a_loop_of_one_s_own():
 def test_numbers_of_numpy_and_lists_are_taken(tmp_path):
     numbers: Any = {"steps": np.int64(300), "seed": np.int64(1), "beta": np.float32(0.25)}
     curriculum = {"contexts": [np.array([0.0]), [np.float32(0.5)]], "env_options": ["length=7"]}
-    trained = rollin.train(
-        Line, out=tmp_path / "a", **numbers,
-        **{**SMALL, "warmup": 6e1, "hidden": [np.int64(8), 8], **curriculum},
-    )  # fmt: skip
+    more: Any = {**SMALL, "warmup": 6e1, "hidden": [np.int64(8), 8], **curriculum}
+    trained = rollin.train(Line, out=tmp_path / "a", **numbers, **more)
     assert trained.K == 1
     config = read_json(tmp_path / "a" / "config.json")["config"]
     assert config["seed"] == 1
@@ -151,9 +149,12 @@ def test_a_task_by_name_has_its_defaults():
     ("arguments", "message"),
     [
         ({"env": Line(), "out": "x"}, "env must be a function that makes the environment"),
-        ({"env": Line, "hiden": (8,)}, "There is no option hiden. Did you mean hidden?"),
+        ({"env": Line, "hiden": (8,)}, "rollin.train has no option hiden. Did you mean hidden?"),
         ({"env": lambda: 3}, "got int"),
-        ({"env": None}, "must be a function that makes the environment anew"),
+        (
+            {"env": None},
+            "a function that makes one, or the name of a task such as point-umaze, got",
+        ),
         ({"env": Line, "steps": 2.5e4 + 0.5}, "steps must be a whole number, got 25000.5"),
         ({"env": Line, "seed": None}, "seed must be a whole number, got None"),
         ({"env": Line, "hidden": 8}, "hidden must be a sequence of int, got 8"),
@@ -172,8 +173,9 @@ def test_a_task_by_name_has_its_defaults():
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    given: Any = {"steps": 20_000, **arguments}
     with pytest.raises(RollinError) as caught:
-        rollin.train(**{"steps": 20_000, **arguments})
+        rollin.train(**given)
     assert message in str(caught.value)
     assert not (tmp_path / "x").exists()
 
@@ -193,3 +195,37 @@ def test_the_example_of_a_goal_env_learns_its_first_context(capsys):
     assert "context 0 mastered" in lines[0]
     assert lines[-1].startswith("kappa = ")
     rollin.check_env(runpy.run_path(str(EXAMPLES / "point_maze.py"))["make_env"]())
+
+
+def test_training_is_quiet_unless_asked(capsys):
+    seen: list[int] = []
+    quiet = rollin.train(Line, steps=400, **SMALL, on_event=lambda event: seen.append(event.step))
+    assert capsys.readouterr() == ("", "")
+    told = rollin.train(
+        Line, steps=400, **SMALL, verbose=1, on_event=lambda event: seen.append(event.step)
+    )
+    assert seen == [*range(1, 401), *range(1, 401)]
+    assert told.returns == quiet.returns
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(told.advances) + 1  # the final context is mastered once
+    for line, advance in zip(lines, told.advances, strict=False):
+        assert line == f"step {advance.step}, context {advance.k - 1}/3: {advance.reason}"
+    with pytest.raises(RollinError, match="verbose must be at least 0, got -1"):
+        rollin.train(Line, steps=400, **SMALL, verbose=-1)
+
+
+@pytest.mark.parametrize("way", ["memory", "directory", "agent"])
+def test_a_progress_bar_ends_with_the_run(way, tmp_path, capsys):
+    class Still:
+        def act(self, observation, context, deterministic=False):
+            return np.zeros(1)
+
+        def observe(self, transition):
+            pass
+
+    more: Any = {"agent": Still()} if way == "agent" else dict(SMALL)
+    more |= {"out": tmp_path / "a"} if way == "directory" else {}
+    trained = rollin.train(Line, steps=150, progress_bar=True, **more)
+    shown = capsys.readouterr().out
+    assert "150/150" in shown
+    assert f"context {trained.k}/3" in shown

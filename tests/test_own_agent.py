@@ -164,7 +164,7 @@ def test_without_a_state_a_stopped_run_begins_anew(tmp_path, eager):
     [
         ({"agent": 3}, "agent must have the methods act"),
         ({"agent": lambda env, seed: "none"}, "observe(transition), got str"),
-        ({"hidden": (8, 8)}, "There is no option hidden"),
+        ({"hidden": (8, 8)}, "rollin.train with agent has no option hidden"),
         ({"beta": 1.0}, "beta must lie in [0, 1)"),
         ({"gamma": 1.0}, "gamma must lie in [0, 1)"),
         ({"prefix": "seen"}, "prefix must be one of hidden, shown"),
@@ -176,8 +176,9 @@ def test_without_a_state_a_stopped_run_begins_anew(tmp_path, eager):
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    given: Any = {"env": Corridor, "agent": QLearner(), "steps": 100, **arguments}
     with pytest.raises(RollinError) as caught:
-        rollin.train(**{"env": Corridor, "agent": QLearner(), "steps": 100, **arguments})
+        rollin.train(**given)
     assert message in str(caught.value)
     assert not (tmp_path / "x").exists()
 

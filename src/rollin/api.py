@@ -1,4 +1,4 @@
-"""`rollin.train`: ROLLIN on an environment of yours, in one call; `prepare` for a loop of your own.
+"""`rollin.train`: ROLLIN on your environment in one call; `prepare` for your own training loop.
 
 ```
 trained = rollin.train(make_env, curriculum, beta=0.1, steps=100_000)
@@ -6,16 +6,18 @@ action = trained.policy.act(observation, context)
 ```
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import gymnasium
 
+from rollin.checks import at_least, shown
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.progress import Advance, Progress
 from rollin.deep.own_agent import AgentState, train_agent
@@ -25,10 +27,17 @@ from rollin.envs.box_env import Env
 from rollin.envs.check import examine
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import ContextHandle
-from rollin.envs.registry import call_factory, make_contextual, make_raw, parse_env_options
+from rollin.envs.registry import (
+    call_factory,
+    check_source,
+    make_contextual,
+    make_raw,
+    parse_env_options,
+)
 from rollin.errors import RollinError, in_python
 from rollin.names import plain_name
 from rollin.policy import Policy
+from rollin.progress_bar import Display
 from rollin.runs.curricula import check_for_run, curriculum_of, teacher_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
@@ -42,7 +51,12 @@ from rollin.runs.execute import execute
 from rollin.runs.options import configured
 from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunConfig, RunSpec
+from rollin.train_options import PrepareOptions, TrainOptions
 
+OWN_NAMES = (
+    "env", "curriculum", "agent", "out", "on_event", "should_stop", "verbose", "progress_bar",
+)  # fmt: skip
+MDPS = ("four-rooms", "corridor", "combination-lock", "square-grid", "random-mdp")
 DIRECTORY_OPTIONS = {"keep_replay", "log", "log_every", "eval_episodes", "last"}
 
 Config = TypeVar("Config", bound=RunConfig)
@@ -80,22 +94,25 @@ def train(
     out: str | Path | None = None,
     on_event: Callable[[RollinStep], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    **options: Any,
+    verbose: int = 0,
+    progress_bar: bool = False,
+    **options: Unpack[TrainOptions],
 ) -> Trained:
-    """Learn a curriculum with ROLLIN (β > 0; 0.1 if not given) or its baseline (β = 0).
+    """Train along a curriculum with ROLLIN (β > 0; default: 0.1) or its baseline (β = 0).
 
-    env: a contextual env, a function that makes one, or a task's name. curriculum: the env's own if
-    not given. out: a run directory with metrics, checkpoints and result, in which the same call
-    goes on after an interruption; the env must then be a function or a name, because evaluations
-    need one of their own. on_event: called after every step; a resumed run tells the steps after
-    its last checkpoint again. options: every option of `rollin train`, by its name: method, hidden,
+    env: a contextual env, a function that makes one, or the name of a task. curriculum: default:
+    the env's own. out: a run directory for metrics, checkpoints and the result; the same call
+    resumes an interrupted run, and env must be a function or a name. on_event: called after every
+    step; a resumed run repeats the steps after its last checkpoint. should_stop: asked at the end
+    of an episode. verbose: 1 prints a line for every mastered context. progress_bar: show the steps
+    and the current context. options: every option of `rollin train` by its name: method, hidden,
     gamma, relabel, …
 
-    agent: one of yours in place of our two SAC agents, with any observations and actions: an object
-    with the methods of `rollin.Agent`, or a function of (env, seed) that makes it. It learns alone,
-    and a frozen copy of it is the guide. options are then method, gamma, prefix, counted,
-    env_options, horizon and, with `out`, log, log_every, eval_episodes and last. With `out` the run
-    goes on after an interruption if the agent gives its state; `Trained.policy` is the agent.
+    agent: your own agent instead of the two SAC agents, for any observations and actions: an object
+    with the methods of `rollin.Agent`, or a function of (env, seed) that makes it. A frozen copy of
+    it is the guide. options are then method, gamma, prefix, counted, env_options, horizon and, with
+    `out`, log, log_every, eval_episodes and last. A run with `out` resumes if the agent has
+    get_state and set_state; `Trained.policy` is the agent.
 
     >>> import rollin
     >>> few = {"warmup": 200, "hidden": (8, 8), "batch": 16}
@@ -103,28 +120,36 @@ def train(
     >>> trained.k, trained.K, len(trained.returns)
     (0, 12, 2)
     """
-    options |= {"seed": seed} | ({} if steps is None else {"steps": steps})
-    options |= {} if beta is None else {"beta": beta}
+    _check_arguments(env, out, on_event=on_event, should_stop=should_stop)
+    given: dict[str, Any] = {**options, "seed": seed}
+    given |= {} if steps is None else {"steps": steps}
+    given |= {} if beta is None else {"beta": beta}
     if out is None:
-        _refuse_directory_options(options)
-    if agent is not None:
-        return _train_agent(env, curriculum, agent, options, out, on_event, should_stop)
-    config = _config(env, options)
-    if out is not None:
-        return _train_in_directory(env, curriculum, config, Path(out), on_event, should_stop)
-    state = _prepare(env, curriculum, config)
-    try:
-        returns = _consumed(train_rollin(state), config.steps, on_event, should_stop)
-        return _trained(state, returns, finished=state.step == config.steps)
-    finally:
-        state.close()
-        if not isinstance(env, gymnasium.Env):
-            state.env.close()
+        _refuse_directory_options(given)
+    with Display(on_event, at_least(0, "verbose", verbose), bar=progress_bar) as display:
+        if agent is not None:
+            return _train_agent(env, curriculum, agent, given, out, display, should_stop)
+        config = _config(env, given)
+        if out is not None:
+            return _train_in_directory(env, curriculum, config, Path(out), display, should_stop)
+        state = _prepare(env, curriculum, config)
+        try:
+            display.begin(config.steps, state.progress.K)
+            returns = _consumed(train_rollin(state), config.steps, display.on_event, should_stop)
+            return _trained(state, returns, finished=state.step == config.steps)
+        finally:
+            state.close()
+            if not isinstance(env, gymnasium.Env):
+                state.env.close()
 
 
 @in_python()
-def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -> DeepState:
-    """The beginning of a run, for `train_rollin` and a loop of your own; options as in `train`.
+def prepare(
+    env: Source, curriculum: Curriculum | None = None, **options: Unpack[PrepareOptions]
+) -> DeepState:
+    """Return the initial state of a run, for `train_rollin` in your own loop.
+
+    env, curriculum and options are those of `train`.
 
     >>> import rollin
     >>> state = rollin.prepare("point-umaze", beta=0.1, seed=0, hidden=(8, 8), batch=16)
@@ -132,8 +157,10 @@ def prepare(env: Source, curriculum: Curriculum | None = None, **options: Any) -
     (0, 12, 0)
     >>> state.close()
     """
-    _refuse_directory_options(options)
-    return _prepare(env, curriculum, _config(env, options))
+    _check_arguments(env)
+    given: dict[str, Any] = {**options}
+    _refuse_directory_options(given)
+    return _prepare(env, curriculum, _config(env, given))
 
 
 def _consumed(
@@ -154,6 +181,21 @@ def _consumed(
     return returns
 
 
+def _check_arguments(env: Any, out: Any = None, **functions: Any) -> None:
+    """Refuse arguments of another type before anything is made."""
+    if isinstance(env, str) and env in MDPS:
+        raise RollinError(
+            f"rollin.train needs a contextual env, and {env} is a tabular MDP: use "
+            'rollin.solve(mdp), such as rollin.solve(rollin.four_rooms("hard")).'
+        )
+    check_source(env)
+    if out is not None and not isinstance(out, str | os.PathLike):
+        raise RollinError(f"out must be the path of a run directory, got {shown(out)}.")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise RollinError(f"{name} must be a function, got {shown(function)}.")
+
+
 def _refuse_directory_options(options: dict[str, Any]) -> None:
     if unused := DIRECTORY_OPTIONS & options.keys():
         raise RollinError(
@@ -164,7 +206,7 @@ def _refuse_directory_options(options: dict[str, Any]) -> None:
 def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
     preset = ENGINE.preset(plain_name(env) if isinstance(env, str) else "")
     try:
-        return configured(preset, options)
+        return configured(preset, options, "rollin.train", OWN_NAMES)
     except RollinError:
         given = {name: options[name] for name in ("env_options",) if name in options}
         handle = _make(env, configured(preset, given))  # what is wrong with the env comes first
@@ -213,11 +255,13 @@ def _train_in_directory(
     curriculum: Curriculum | None,
     config: RollinConfig,
     out: Path,
-    on_event: Callable[[RollinStep], None] | None,
+    display: Display,
     should_stop: Callable[[], bool],
 ) -> Trained:
     def begin(spec: RunSpec[RollinConfig], directory: RunDirectory) -> RollinRun:
-        return RollinRun(spec, directory, partial(_make, env, config), curriculum, on_event)
+        run = RollinRun(spec, directory, partial(_make, env, config), curriculum, display.on_event)
+        display.begin(config.steps, run.state.progress.K)
+        return run
 
     run, finished, returns = _executed(env, config, out, begin, should_stop)
     if not finished:
@@ -263,14 +307,15 @@ def _train_agent(
     agent: Any,
     options: dict[str, Any],
     out: str | Path | None,
-    on_event: Callable[[RollinStep], None] | None,
+    display: Display,
     should_stop: Callable[[], bool],
 ) -> Trained:
     """An agent of one's own, in a directory or without."""
     named = _name(agent) if callable(agent) and not hasattr(agent, "act") else type(agent).__name__
-    config = configured(AgentConfig(agent=named), options)
+    owner = "rollin.train with agent"
+    config = configured(AgentConfig(agent=named), options, owner, OWN_NAMES)
     if out is not None:
-        return _agent_in_directory(env, curriculum, agent, config, Path(out), on_event, should_stop)
+        return _agent_in_directory(env, curriculum, agent, config, Path(out), display, should_stop)
     made = make_raw(env, config.horizon, config.env_options)
     try:
         handle = ContextHandle(made)
@@ -280,7 +325,8 @@ def _train_agent(
         state = AgentState.begin(
             handle, walked, config.algorithm, learner, config.seed, successes=successes
         )
-        returns = _consumed(train_agent(state), config.steps, on_event, should_stop)
+        display.begin(config.steps, state.progress.K)
+        returns = _consumed(train_agent(state), config.steps, display.on_event, should_stop)
         finished = state.step == config.steps
         return _told(state.agent, state.progress, returns, finished=finished)
     finally:
@@ -294,11 +340,13 @@ def _agent_in_directory(
     agent: Any,
     config: AgentConfig,
     out: Path,
-    on_event: Callable[[RollinStep], None] | None,
+    display: Display,
     should_stop: Callable[[], bool],
 ) -> Trained:
     def begin(spec: RunSpec[AgentConfig], directory: RunDirectory) -> AgentRun:
-        return AgentRun(spec, directory, env, agent, curriculum, on_event)
+        run = AgentRun(spec, directory, env, agent, curriculum, display.on_event)
+        display.begin(config.steps, run.state.progress.K)
+        return run
 
     run, finished, returns = _executed(env, config, out, begin, should_stop)
     if not finished:

@@ -4,8 +4,13 @@ import difflib
 import math
 import os
 from collections.abc import Iterable
+from numbers import Real
+from typing import Any, TypeVar
 
 from rollin.errors import RollinError
+from rollin.texts import one_line
+
+Kind = TypeVar("Kind")
 
 LARGEST = 1e6  # of real numbers: beyond, float32 soon overflows
 MOST = 2**63 - 1  # of whole numbers, seeds among them
@@ -16,8 +21,28 @@ WIDEST = 10**7  # of a layer
 MOST_THREADS = 1024
 
 
+def instance(name: str, value: Any, kind: type[Kind], fix: str) -> Kind:
+    """Refuse a value that is not of a public type; fix: how to get one, in words."""
+    if not isinstance(value, kind):
+        raise RollinError(f"{name} must be a rollin.{kind.__name__}, got {shown(value)}: {fix}.")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A plain value as it is written, anything else by its type, to stand in an error."""
+    plain = value is None or isinstance(value, str | int | float)
+    return one_line(repr(value), 60) if plain else type(value).__name__
+
+
+def require_number(name: str, value: Any) -> None:
+    """Refuse what is not a real number."""
+    if not isinstance(value, Real):
+        raise RollinError(f"{name} must be a number, got {shown(value)}.")
+
+
 def check_alpha(alpha: float) -> float:
     """The entropy coefficient, which must be positive."""
+    require_number("alpha", alpha)
     if not (math.isfinite(alpha) and alpha > 0):
         raise RollinError(
             f"alpha must be greater than 0, got {alpha}: the soft-optimal policy is "
@@ -30,6 +55,7 @@ def check_alpha(alpha: float) -> float:
 
 def check_beta(beta: float) -> float:
     """The mixing ratio β ∈ [0, 1): 0 is the baseline, 1 would never start from ρ."""
+    require_number("beta", beta)
     if not 0 <= beta < 1:
         raise RollinError(
             f"beta must lie in [0, 1), got {beta}: 0 is the baseline without roll-in, "
@@ -40,6 +66,7 @@ def check_beta(beta: float) -> float:
 
 def check_gamma(gamma: float) -> float:
     """The discount γ ∈ [0, 1) of an agent that rolls in; with 1 a roll-in would never stop."""
+    require_number("gamma", gamma)
     if not 0 <= gamma < 1:
         raise RollinError(
             f"gamma must lie in [0, 1), got {gamma}: a roll-in stops with probability 1 - γ after "
@@ -50,8 +77,8 @@ def check_gamma(gamma: float) -> float:
 
 def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
     """A whole number that must not be smaller than `least`, nor larger than `most`."""
-    if not math.isfinite(value) or value != int(value):
-        raise RollinError(f"{name} must be a whole number, got {value}.")
+    if not isinstance(value, Real) or not math.isfinite(value) or value != int(value):
+        raise RollinError(f"{name} must be a whole number, got {shown(value)}.")
     if value < least:
         raise RollinError(f"{name} must be at least {least}, got {value}.")
     if value > most:
@@ -68,6 +95,7 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
 
 def positive(name: str, value: float, most: float = LARGEST) -> float:
     """A finite number greater than 0, and not larger than `most`."""
+    require_number(name, value)
     if not (math.isfinite(value) and value > 0):
         raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
     if value > most:
@@ -77,6 +105,7 @@ def positive(name: str, value: float, most: float = LARGEST) -> float:
 
 def check_share(name: str, value: float) -> float:
     """A share, from 0 to 1."""
+    require_number(name, value)
     if not 0 <= value <= 1:
         raise RollinError(f"{name} must lie in [0, 1], got {value}.")
     return float(value)
@@ -84,6 +113,7 @@ def check_share(name: str, value: float) -> float:
 
 def within(name: str, value: float, most: float = LARGEST) -> float:
     """A finite number whose size is not larger than `most`."""
+    require_number(name, value)
     if not math.isfinite(value):
         raise RollinError(f"{name} must be finite, got {value}.")
     if abs(value) > most:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from rollin.checks import shown
 from rollin.errors import RollinError, reason
 from rollin.regular import LARGEST_DATA, read_bounded
 from rollin.texts import one_line
@@ -63,6 +64,11 @@ class Policy:
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
         """Read a policy.safetensors, or the one in a run directory (links there are refused)."""
+        if not isinstance(path, str | os.PathLike):
+            raise RollinError(
+                "Policy.load takes the path of a policy.safetensors or of a run directory, got "
+                f"{shown(path)}."
+            )
         path = Path(path)
         inside = path.is_dir()
         path = path / "policy.safetensors" if inside else path
@@ -243,7 +249,7 @@ def _numbers(name: str, given: Any) -> Float:
 
 
 def _shown(given: Any) -> str:
-    """A value for an error, cut off where it is long."""
+    """Numbers for an error, cut off where they are long."""
     return one_line(repr(given.tolist() if isinstance(given, np.ndarray) else given), 60)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
+from rollin.checks import at_least
 from rollin.errors import RollinError
 
 _LOW = (1 << 64) - 1
@@ -28,9 +29,7 @@ class Streams:
     """
 
     def __init__(self, seed: int) -> None:
-        if seed < 0:
-            raise RollinError(f"seed must be at least 0, got {seed}.")
-        self.seed = seed
+        self.seed = at_least(0, "seed", seed)
         self._prefix = ""
         self._generators: dict[str, Generator] = {}  # shared by all parts
 

@@ -441,7 +441,7 @@ def test_bad_hyperparameters_are_refused(options, message):
 
 
 def test_an_unknown_learner_is_named():
-    with pytest.raises(RollinError, match="Unknown learner 'torch'"):
+    with pytest.raises(RollinError, match="The learner must be cpu or jax, got 'torch'"):
         make("torch", 3, 1, (8,), 4)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rollin.checks import at_least, one_of
+from rollin.checks import at_least, one_of, shown
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, Window, as_rule
 from rollin.errors import RollinError
@@ -76,6 +76,11 @@ class Curriculum:
         at_least(1, "episodes", self.episodes)
         one_of("kappa", self.kappa, get_args(KappaReading))
         one_of("threshold_at", self.threshold_at, get_args(ThresholdArgument))
+        if not isinstance(self.contexts, np.ndarray) or self.contexts.ndim != 2:
+            raise RollinError(
+                f"contexts must be an array (K + 1, C), got {shown(self.contexts)}: "
+                "Curriculum.listed and Curriculum.along make one of lists."
+            )
         if len(self.contexts) != len(self.positions):
             raise RollinError(
                 f"Every context needs its position, got {len(self.contexts)} contexts and "

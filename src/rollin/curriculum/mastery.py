@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rollin.checks import at_least
+from rollin.checks import at_least, require_number
 from rollin.curriculum.rules import Window
 from rollin.errors import RollinError
 
@@ -193,6 +193,7 @@ class Gap(_Returns):
     """
 
     def __init__(self, share: float = 0.6, window: int = 10) -> None:
+        require_number("The share of the gap", share)
         if not 0 < share < 1:
             raise RollinError(f"The share of the gap must lie in (0, 1), got {share!r}.")
         super().__init__(window)

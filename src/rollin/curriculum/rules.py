@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
 
+from rollin.checks import require_number
 from rollin.errors import RollinError
 
 
@@ -69,6 +70,7 @@ class SubOptimality:
     epsilon: float
 
     def __post_init__(self) -> None:
+        require_number("epsilon", self.epsilon)
         if not self.epsilon > 0:
             raise RollinError(f"epsilon must be greater than 0, got {self.epsilon}.")
 

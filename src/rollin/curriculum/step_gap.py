@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rollin.checks import at_least, positive
+from rollin.checks import at_least, positive, shown
 from rollin.errors import RollinError
 
 
@@ -69,7 +69,12 @@ class StepGap:
     """
 
     def __init__(self, constants: GapConstants | None = None, most: float = math.inf) -> None:
-        self.constants, self.most = constants or GapConstants(), most
+        self.constants, self.most = GapConstants() if constants is None else constants, most
+        if not isinstance(self.constants, GapConstants):
+            raise RollinError(
+                f"constants must be a GapConstants, got {shown(constants)}: leave them out for the "
+                "defaults."
+            )
         self.aim: float | None = None
         self.last: float | None = None  # R of the context before
         self._begin()

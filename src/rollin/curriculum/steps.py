@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rollin.checks import at_least
+from rollin.checks import at_least, require_number
 from rollin.errors import RollinError
 
 EARLY, ENOUGH = 5, 4  # succeeds at once: 4 of the first 5 own episodes under ω_k show it
@@ -60,6 +60,8 @@ class Halving:
     """
 
     def __init__(self, first: float = 1 / 12, most: float = 1 / 12, patience: int = 10) -> None:
+        require_number("first", first)
+        require_number("most", most)
         if not 0 < first <= most <= 1:
             raise RollinError(
                 f"The first step must lie in (0, 1] and not exceed the largest, got {first!r} and "

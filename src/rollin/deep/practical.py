@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from rollin.arrays import Float
+from rollin.checks import shown
 from rollin.curriculum.teacher import EpisodeEnd, Plan
 from rollin.deep.go_explore import GoExplore
 from rollin.deep.state import DeepState
@@ -87,6 +88,8 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
     (200, 0, 'main', 200)
     >>> state.close()
     """
+    if not isinstance(state, DeepState):
+        raise RollinError(f"state must be what rollin.prepare(env) returns, got {shown(state)}.")
     env, options = state.env, state.options
     main, exp, guide, D, D_exp = state.main, state.exp, state.guide, state.D, state.D_exp
     teacher, streams = state.teacher, state.streams

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
-from rollin.checks import did_you_mean
+from rollin.checks import did_you_mean, shown
 from rollin.envs.mujoco_extra import mujoco_for
 from rollin.errors import ForeignError, RollinError, foreign, place_of, told
 from rollin.imports import check_code, from_here
@@ -228,6 +228,15 @@ def _advice(name: str) -> str:
         )
     known = gymnasium.registry
     return "" if name in known else did_you_mean(name, known)
+
+
+def require_env(env: Any, user: str) -> None:
+    """Refuse what is not an env in the place of one that a wrapper goes around."""
+    if not isinstance(env, gymnasium.Env):
+        raise RollinError(
+            f"rollin.{user} needs a Gymnasium env, got {shown(env)}: make it first, such as "
+            'gymnasium.make("Pendulum-v1").'
+        )
 
 
 def name_of(env: Env) -> str:

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rollin.envs.box_env import Env, name_of
+from rollin.envs.box_env import Env, name_of, require_env
 from rollin.errors import RollinError
 
 
@@ -25,6 +25,7 @@ class GoalView(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: Env) -> None:
+        require_env(env, "GoalView")
         super().__init__(env)
         parts = env.observation_space
         try:

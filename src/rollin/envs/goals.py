@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.box_env import Env, name_of
+from rollin.envs.box_env import Env, name_of, require_env
 from rollin.envs.contextual import Array, Reward, context_of
 from rollin.envs.goal_ways import SetGoal, Way, arrived, find_way, way_of
 from rollin.envs.wrappers import ContextWrapper, truth
@@ -81,6 +81,7 @@ class GoalContext(ContextWrapper):
         curriculum: Curriculum | None = None,
         reset_options: dict[str, Any] | None = None,
     ) -> None:
+        require_env(env, "GoalContext")
         parts = env.observation_space
         wanted = {"observation", "achieved_goal", "desired_goal"}
         if not isinstance(parts, spaces.Dict) or not wanted <= parts.spaces.keys():

@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium
 
-from rollin.checks import did_you_mean
+from rollin.checks import did_you_mean, shown
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import vector_env
 from rollin.envs.mujoco_extra import mujoco_for
@@ -90,6 +90,7 @@ def make_raw(
     source: Any, horizon: int | None = None, options: Sequence[str] = ()
 ) -> gymnasium.Env[Any, Any]:
     """An env as it is, of an env, of a function that makes one, or of a task's name."""
+    check_source(source)
     if isinstance(source, gymnasium.Env):
         if options:
             raise RollinError("env_options belong to a function or a task's name, not to an env.")
@@ -100,6 +101,17 @@ def make_raw(
         task = TASKS.get(plain_name(source))
         make = load_factory(source) if task is None else _own_factory(task.factory, source)
     return _limited(_called(make, name, parse_env_options(options)), horizon)
+
+
+def check_source(source: Any) -> None:
+    """Refuse what is neither an env, nor a function that makes one, nor a text."""
+    if wrong := vector_env(source):
+        raise RollinError(f"One environment at a time is trained on, {wrong}.")
+    if not isinstance(source, gymnasium.Env | str) and not callable(source):
+        raise RollinError(
+            "env must be a contextual env, a function that makes one, or the name of a task such "
+            f"as point-umaze, got {shown(source)}."
+        )
 
 
 def call_factory(

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.box_env import Env, name_of
+from rollin.envs.box_env import Env, name_of, require_env
 from rollin.envs.contextual import Array, Reward, check_context, context_of
 from rollin.errors import RollinError, told
 
@@ -112,6 +112,7 @@ class Contextual(ContextWrapper):
         measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
     ) -> None:
+        require_env(env, "Contextual")
         own = {"context_space": context_space, "reward": reward, "context": context}
         own |= {"outcome": outcome, "to_context": to_context, "can_relabel": can_relabel}
         self._parts = _flattened(env.observation_space)

@@ -6,7 +6,7 @@ What is given may come from Python, from a TOML file, or as text from the comman
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -17,23 +17,64 @@ import numpy as np
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
+from rollin.runs.spec import RunConfig
 
 Options = TypeVar("Options")
 
+SYNONYMS = {
+    **dict.fromkeys(("total_timesteps", "timesteps", "total_steps", "n_steps"), "steps"),
+    **dict.fromkeys(("batch_size", "minibatch_size"), "batch"),
+    **dict.fromkeys(("learning_starts", "start_steps"), "warmup"),
+    **dict.fromkeys(("buffer_size", "replay_size"), "capacity"),
+    **dict.fromkeys(("net_arch", "policy_kwargs", "hidden_sizes"), "hidden"),
+    **dict.fromkeys(("lr", "lr_schedule"), "learning_rate"),
+    **dict.fromkeys(("discount", "discount_factor"), "gamma"),
+    **dict.fromkeys(("ent_coef", "alpha"), "initial_temperature"),
+    **dict.fromkeys(("eval_freq", "log_interval"), "log_every"),
+    **dict.fromkeys(("tensorboard_log", "log_dir", "save_path"), "out"),
+    "polyak": "tau",
+    "random_seed": "seed",
+    "max_episode_steps": "horizon",
+    "n_eval_episodes": "eval_episodes",
+    "callback": "on_event",
+    "env_kwargs": "env_options",
+    "device": "learner",
+}
+"""Names of Stable-Baselines3 and other libraries, and the options that they stand for."""
 
-def configured(config: Options, options: Mapping[str, Any]) -> Options:
-    """A configuration with other values for some options, whichever part they belong to."""
+
+def configured(
+    config: Options,
+    options: Mapping[str, Any],
+    owner: str = "",
+    others: Iterable[str] = (),
+) -> Options:
+    """A configuration with other values for some options, whichever part they belong to.
+
+    owner, others: for the error about an unknown option, whose options these are and which names it
+    takes besides.
+    """
     kinds = _homes(type(config))
     given: dict[str, dict[str, Any]] = {}
     for name, value in spelled(type(config), options).items():
         if name not in kinds:
-            raise RollinError(f"There is no option {name}.{did_you_mean(name, kinds)}")
+            short = type(config).short_forms if isinstance(config, RunConfig) else ()
+            raise RollinError(unknown_option(name, (*kinds, *short, *others), owner))
         part, hint = kinds[name]
         given.setdefault(part, {})[name] = typed_option(name, value, hint)
     whole: Any = config
     for part in [part for part in given if part]:
         given.setdefault("", {})[part] = replace(getattr(whole, part), **given.pop(part))
     return replace(whole, **given.get("", {}))
+
+
+def unknown_option(name: str, known: Collection[str], owner: str) -> str:
+    """An error about an option that its owner does not have, with the name that was meant."""
+    meant = SYNONYMS.get(name, "")
+    missing = f"{owner} has no option {name}" if owner else f"There is no option {name}"
+    if meant in known:
+        return f"{missing}: it is called {meant} here."
+    return f"{missing}.{did_you_mean(name, known)}"
 
 
 def spelled(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:

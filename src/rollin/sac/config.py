@@ -5,9 +5,10 @@ The field docstrings are the help texts of the command line.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rollin.checks import MOST_SAMPLES, MOST_THREADS, WIDEST, at_least, positive, within
+from rollin.checks import MOST_SAMPLES, MOST_THREADS, WIDEST, at_least, positive, shown, within
 from rollin.errors import RollinError
 
 DEEPEST = 64  # hidden layers
@@ -43,6 +44,11 @@ class SACConfig:
     gives the same result, bit for bit."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hidden, Sequence) or isinstance(self.hidden, str):
+            raise RollinError(
+                f"hidden must be a sequence of layer sizes such as (256, 256), got "
+                f"{shown(self.hidden)}."
+            )
         if not self.hidden:
             raise RollinError("hidden must name at least one layer, such as 256 256; got none.")
         for size in self.hidden:

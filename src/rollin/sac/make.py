@@ -1,5 +1,6 @@
 """The SAC learner of a name."""
 
+from rollin.checks import shown
 from rollin.errors import RollinError
 from rollin.sac.config import SACConfig
 from rollin.sac.learner import LearnerName, SACLearner
@@ -34,7 +35,7 @@ def make_learner(
     elif name == "jax":
         from rollin.sac.jax import JaxLearner as Kind
     else:
-        raise RollinError(f"Unknown learner {name!r}: expected cpu or jax.")
+        raise RollinError(f"The learner must be cpu or jax, got {shown(name)}.")
     try:
         return Kind(layout, config, streams)
     except MemoryError as error:

@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
+from rollin.checks import instance
 from rollin.errors import RollinError
 from rollin.sac.replay import Replay, Rows
 
@@ -48,6 +49,7 @@ def relabel(
     >>> batch[:3, -2].tolist(), batch[6:, -2].tolist()  # rewards: original, next state
     ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
     """
+    instance("replay", replay, Replay, "make one, rollin.Replay(layout, capacity)")
     third = len(picked) // 3
     changed = picked[len(picked) - 2 * third :]
     sources = changed.copy()

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from rollin.arrays import Float
-from rollin.checks import at_least
+from rollin.checks import at_least, instance
 from rollin.errors import RollinError, reason
 from rollin.sac import rows
 from rollin.sac.ages import Rows, draw_ages
@@ -79,7 +79,7 @@ class Replay:
 
     def __init__(self, layout: RowLayout, capacity: int, path: Path | None = None) -> None:
         """Memory for `capacity` rows; with a path, every row also goes to that file."""
-        self.layout = layout
+        self.layout = instance("layout", layout, RowLayout, "give the sizes of a row to it")
         self.capacity = at_least(1, "capacity", capacity)
         self.path = path
         self.total = 0  # rows ever appended

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from rollin.checks import did_you_mean
+from rollin.checks import shown
 from rollin.errors import RollinError
 from rollin.names import plain_name
 from rollin.runs.engines import engine_for
-from rollin.runs.options import flat, option_names, read_value
+from rollin.runs.options import flat, option_names, read_value, unknown_option
 from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition
 
@@ -23,6 +23,11 @@ def block(
 ) -> list[Condition]:
     """A condition for each point of a grid of options, with some options and labels for all."""
     given, named = dict(options or {}), dict(labels or {})
+    if not isinstance(task, str):
+        raise RollinError(
+            f"task must be the name of a task such as point-umaze, or module:factory, got "
+            f"{shown(task)}."
+        )
     task = plain_name(task)
     _check_options(task, [*grid, *given])
     for name, values in grid.items():
@@ -50,7 +55,7 @@ def _check_options(task: str, names: Sequence[str]) -> None:
         if name in NOT_SWEPT:
             raise RollinError(f"{name} is the study's own: give the number of seeds instead.")
         if name not in known:
-            raise RollinError(f"{task} has no option {name}.{did_you_mean(name, known)}")
+            raise RollinError(unknown_option(name, known, task))
 
 
 def reading(text: str) -> Reading:

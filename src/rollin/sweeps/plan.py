@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
+from rollin.checks import shown
+from rollin.errors import RollinError
 from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.select import filter_names, select
@@ -37,6 +39,17 @@ class StudyPlan:
     kind: StudyKind = "table"
     title: str = ""
     printed: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise RollinError(f"A study's name must be a text, got {shown(self.name)}.")
+        made = isinstance(self.conditions, Sequence)
+        if not made or not all(isinstance(condition, Condition) for condition in self.conditions):
+            raise RollinError(
+                f"The study {self.name} needs a sequence of conditions, got "
+                f"{shown(self.conditions)}: rollin.Study.grid(name, task, beta=[0, 0.1]) makes "
+                "them from a grid of options."
+            )
 
     @property
     def shared(self) -> str:

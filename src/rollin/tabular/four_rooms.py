@@ -45,7 +45,7 @@ def four_rooms(
     >>> mdp.contexts[-1].tolist()
     [8.0, 8.0]
     """
-    if reward not in REWARDS:
+    if not isinstance(reward, str) or reward not in REWARDS:
         raise RollinError(f'reward must be "easy" or "hard", got {reward!r}.')
     base, threshold = REWARDS[reward]
     return grid_world(

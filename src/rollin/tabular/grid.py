@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rollin.checks import at_least, instance
 from rollin.errors import RollinError
 from rollin.tabular.mdp import Array, ContextualMDP
 
@@ -34,6 +35,10 @@ class Wall:
     at: int
     doors: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.axis not in ("x", "y"):
+            raise RollinError(f'A wall\'s axis must be "x" or "y", got {self.axis!r}.')
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -52,8 +57,8 @@ class Grid:
     walls: tuple[Wall, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.height < 1:
-            raise RollinError(f"A grid needs at least one cell, got {self.width} × {self.height}.")
+        at_least(1, "width", self.width)
+        at_least(1, "height", self.height)
         for wall in self.walls:
             across, along = self._extent(wall)
             if not 0 <= wall.at < across - 1:
@@ -67,8 +72,6 @@ class Grid:
                 )
 
     def _extent(self, wall: Wall) -> tuple[int, int]:
-        if wall.axis not in ("x", "y"):
-            raise RollinError(f'A wall\'s axis must be "x" or "y", got {wall.axis!r}.')
         return (self.width, self.height) if wall.axis == "x" else (self.height, self.width)
 
     @property
@@ -142,6 +145,7 @@ def grid_world(
     >>> mdp.rewards[3, :, 4].tolist()  # of collecting, on the last goal's task
     [0.0, 0.0, 0.5, 0.0, 0.5, 1.0]
     """
+    instance("grid", grid, Grid, "make one, such as rollin.Grid(8, 8)")
     if success not in ("rewarded", "goal"):
         raise RollinError(f'success must be "rewarded" or "goal", got {success!r}.')
     transitions = grid.transitions(dummy_actions)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rollin.checks import at_least, check_alpha
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask, check_mdp
 from rollin.tabular.start import Start
 
 LEAST_LOG_PI = -1e30  # nobody's logarithm of a probability: float32 ends not far behind
@@ -46,7 +46,7 @@ class TabularLearner(ABC):
     def __init__(
         self, mdp: ContextualMDP, alpha: float, horizon: int, theta: NDArray[Any] | None
     ) -> None:
-        self.mdp = mdp
+        self.mdp = check_mdp(mdp)
         self.alpha = check_alpha(alpha)
         self.horizon = at_least(1, "horizon", horizon)
         shape = (mdp.n_states, mdp.n_actions)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.checks import instance
 from rollin.errors import RollinError
 from rollin.regular import LARGEST_DATA, read_bounded
 
@@ -221,6 +222,14 @@ class ContextualMDP:
         if gamma.size != 1 or gamma.dtype.kind not in "iuf":
             raise RollinError(f"{path}: gamma must be one number, got shape {gamma.shape}.")
         return cls(gamma=float(gamma.item()), **arrays)
+
+
+def check_mdp(mdp: Any) -> ContextualMDP:
+    """Refuse what is not an MDP, such as the name of a task."""
+    made = mdp.replace("-", "_") if isinstance(mdp, str) else ""
+    known = ("corridor", "combination_lock", "square_grid", "random_mdp")
+    fix = f"rollin.{made}(…)" if made in known else 'rollin.four_rooms("hard")'
+    return instance("mdp", mdp, ContextualMDP, f"pass an MDP, such as {fix}")
 
 
 def _checked_transitions(transitions: NDArray[Any], S: int, A: int) -> NDArray[Any]:

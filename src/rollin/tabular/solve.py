@@ -5,12 +5,13 @@ from itertools import islice
 
 from threadpoolctl import threadpool_limits
 
-from rollin.checks import at_least
+from rollin.checks import at_least, shown
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import AdvanceRule, SuccessRate
+from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.learner import TabularLearner
-from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.mdp import Array, ContextualMDP, check_mdp
 from rollin.tabular.policy_gradient import BatchSPG
 from rollin.tabular.provable import TabularState, check_first_context, rollin
 
@@ -57,8 +58,19 @@ def solve(
     >>> [advance.k for advance in solution.progress.advances]
     [1, 2, 3, 4, 5, 6, 7]
     """
+    check_mdp(mdp)
     at_least(1, "steps", steps)
     rule = SuccessRate(threshold) if rule is None else rule
+    if not hasattr(rule, "mastered"):
+        raise RollinError(
+            f"rule must have a method mastered, such as rollin.SuccessRate(0.5), got {shown(rule)}:"
+            " for a success rate of 0.5, write threshold=0.5."
+        )
+    if learner is not None and not isinstance(learner, TabularLearner):
+        raise RollinError(
+            "learner must be a policy-gradient learner, such as rollin.BatchSPG(mdp, 0.01), got "
+            f"{shown(learner)}."
+        )
     learner = BatchSPG(mdp, alpha, seed) if learner is None else learner
     check_first_context(mdp, rule, learner.horizon)
     state = TabularState.initial(mdp)

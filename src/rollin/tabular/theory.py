@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from rollin.checks import check_alpha
+from rollin.checks import check_alpha, require_number
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.constants import (
@@ -25,7 +25,7 @@ from rollin.tabular.constants import (
     log_epsilon0,
 )
 from rollin.tabular.magnitude import Magnitude
-from rollin.tabular.mdp import Array, ContextualMDP
+from rollin.tabular.mdp import Array, ContextualMDP, check_mdp
 from rollin.tabular.predictor import Predictor, predictor_of
 from rollin.tabular.scaling import Scaling, scaling
 from rollin.tabular.soft import SoftOptimum
@@ -177,6 +177,9 @@ def analyse(
     >>> theory.assumptions.lipschitz_holds, theory.assumptions.steps_hold
     (True, False)
     """
+    check_mdp(mdp)
+    for name, value in (("delta", delta), ("zeta", zeta), ("beta", beta)):
+        require_number(name, value)
     for name, value in (("delta", delta), ("zeta", zeta)):
         if not 0 < value < 1:
             raise RollinError(f"{name} must lie in (0, 1), got {value}.")

@@ -16,6 +16,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from rollin.curriculum.teacher import Plan, Teacher
+from rollin.envs.box_env import require_env
 from rollin.wrapper.episode import Episode, PrefixStep
 from rollin.wrapper.fits import Env, Guide, attribute, check_order
 from rollin.wrapper.orders import Orders
@@ -60,6 +61,7 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         show: Show | bool = True,
         reports: bool = True,
     ) -> None:
+        require_env(env, "RollIn")
         RecordConstructorArgs.__init__(
             self, teacher=teacher, guide=guide, beta=beta, gamma=gamma, seed=seed, show=show,
             reports=reports,

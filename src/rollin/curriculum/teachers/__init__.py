@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.random import Generator
 
-from rollin.checks import did_you_mean
+from rollin.checks import did_you_mean, shown
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.teachers.alp_gmm import ALPGMM
 from rollin.curriculum.teachers.archive import Archive
@@ -53,11 +53,6 @@ def make_teacher(
     >>> teacher.about
     'contexts around which returns change: ALP-GMM'
     """
-    if name not in TEACHERS:
-        raise RollinError(
-            f"There is no teacher {name!r}: choose one of {', '.join(TEACHERS)}."
-            f"{did_you_mean(name, TEACHERS)}"
-        )
     known = options_of(name)
     if unknown := [option for option in options if option not in known]:
         takes = f"its options are {', '.join(known)}" if known else "it has none"
@@ -72,5 +67,10 @@ def options_of(name: str) -> dict[str, Any]:
     >>> options_of("frontier")
     {'floor': 0.05}
     """
+    if not isinstance(name, str) or name not in TEACHERS:
+        raise RollinError(
+            f"There is no teacher {shown(name)}: choose one of {', '.join(TEACHERS)}."
+            f"{did_you_mean(str(name), TEACHERS)}"
+        )
     parameters = inspect.signature(TEACHERS[name]).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}

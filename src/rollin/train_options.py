@@ -1,0 +1,165 @@
+"""Options of `rollin.train` and `rollin.prepare` as type checkers and editors know them.
+
+Written by `python -m docs.options` from the dataclasses of options; do not edit.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of every run."""
+
+    learner: Literal["cpu", "jax"]
+    """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
+    method: Literal["rollin", "baseline", "scratch", "fresh"]
+    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the last context alone;
+    fresh: an ablation, in which the re-initialised exploration agent takes over after one step."""
+    updates: Literal["detailed", "short", "steady"]
+    """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
+    every step, as in the short pseudocode; steady (ours): π_main at every step, π_exp at its own.
+    """
+    relabel: bool
+    """Relabel goals: a third of each batch keeps its goal, a third gets a future one, a third the
+    next state."""
+    go_explore: float
+    """Go-Explore: standard deviation of the noise added to actions once an episode has reached the
+    previous goal; 0 is off (the paper tries 0.1, 0.25, 0.5)."""
+    sampling: Literal["uniform", "geometric"]
+    """How a batch is drawn: uniformly, or recent transitions more often (short form: geometric)."""
+    p: float
+    """Parameter of geometric sampling: P(age) ∝ (1-p)^age."""
+    warmup: int
+    """Uniformly random steps before the first update."""
+    counted: Literal["all", "main"]
+    """Which episodes count for the advance rule: all, or only those in which π_main acts alone."""
+    exp_fill: int
+    """Transitions that D_exp must hold before π_exp learns. With 1 it learns from the first one on,
+    as jaxrl draws a batch with replacement from whatever there is."""
+    explorer: Literal["fresh", "main"]
+    """Who acts after a roll-in: fresh, π_exp, which starts anew at every switch; main, an ablation
+    with one learner: π_main itself goes on under ω_k, and learns at these steps."""
+    prefix: Literal["replay", "hidden", "shown"]
+    """Transitions of the roll-in itself: replay, they are recorded in D; hidden, an ablation: no
+    agent ever learns from them, nor at these steps. They count as steps either way."""
+    guide: Literal["current", "frozen"]
+    """Who rolls in under ω_{k-1}: current, π_main as it is now; frozen, an ablation: π_main as it
+    was at the last switch."""
+    need: bool
+    """β by need (ours): roll in with β times the share of π_main's last ten episodes without
+    roll-in that saw no reward under ω_k."""
+    redraw: int
+    """Draw π_exp anew for each roll-in (ours), unless one of its last so many episodes saw a reward
+    under ω_k; 0: at a switch alone, as in the paper."""
+    better: float
+    """Share of every batch that is drawn from the better episodes under ω_k (ours): those above
+    their mean return."""
+    stop: float | None
+    """Probability that a roll-in stops after a step; 1 - γ if not given, as in the paper."""
+    teacher: str
+    """Who chooses contexts: walk, the curriculum in its order; or another curriculum on the same
+    path, with roll-in from the nearest mastered context if β > 0: uniform, fixed, alp-gmm, plr,
+    spdl, currot, frontier, jsrl, archive, reverse; or visited, for which a start and a goal are
+    enough: places that episodes came by."""
+    rule: Literal["return", "success", "gap", "plateau"] | None
+    """What masters a context: the mean return, or the share of successful episodes, above a
+    threshold; without one (ours): gap, a share of the way from what the behaviour before earns to
+    the best seen; plateau, nothing better for long. The environment's own rule if not given, and
+    gap if it has none."""
+    threshold: float | None
+    """R, or the success rate, that the last episodes must exceed; the environment's own if not
+    given."""
+    threshold_slope: float
+    """Slope of a return threshold R(x) = threshold + slope · x; threshold_at says what x is."""
+    threshold_at: Literal["kappa", "position"] | None
+    """What a return threshold R(x) is a function of on context k: kappa, k / K, or its position on
+    the path (the level of a velocity). The environment's own, or kappa with path and contexts, if
+    not given."""
+    kappa: Literal["index", "position"] | None
+    """κ of context k: its index over the last one, k / K (ours), or its position on the path."""
+    window: int | None
+    """Episodes under the current context that the rule looks at; the environment's own, or 10, if
+    not given."""
+    delta: float | None
+    """Step Δ of the curriculum along its path of length 1, as a number or as 1/24; the
+    environment's own, or 0.1 with path, if not given."""
+    stride: Literal["fixed", "halving"] | None
+    """Steps along the path: fixed, Δ each; halving (ours): Δ, or 1/12, is the first and the
+    largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at once.
+    If not given: fixed, and halving where neither the options nor the environment have a threshold.
+    """
+    start: float | None
+    """Position on the path at which the curriculum starts, as a number or as 1/24; the
+    environment's own (antmaze-umaze: Δ, ours), or 0 with path, if not given."""
+    path: Sequence[Sequence[float]] | str | None
+    """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
+    contexts: Sequence[Sequence[float]] | str | None
+    """Another curriculum as a JSON list of contexts: '[[0.5], [1.0], [2.0]]'."""
+    literal: bool
+    """The curriculum of the paper's robots as printed: κ and the threshold's argument are the
+    position, and antmaze-umaze starts at 0. Options given explicitly take precedence."""
+    env_options: Sequence[str]
+    """Options of the environment, as name=value."""
+    horizon: int | None
+    """Time limit of an episode in steps, if the environment does not end it earlier."""
+    capacity: int | None
+    """Replay capacity in transitions; the whole run if not given."""
+    goals: int
+    """At the end, evaluate on so many contexts at equal distances of the path: a context is solved
+    if at least four of five deterministic episodes end in success. 0: do not."""
+    hidden: Sequence[int]
+    """Sizes of the hidden layers of actor and critics."""
+    batch: int
+    """Transitions per update."""
+    gamma: float
+    """Discount γ."""
+    tau: float
+    """Soft update rate of the target critics."""
+    learning_rate: float
+    """Adam's learning rate for actor, critics and temperature."""
+    initial_temperature: float
+    """Initial entropy temperature; it is then learned."""
+    target_entropy: float | None
+    """Target entropy; -dim(A)/2 if not given."""
+    head_gain: float
+    """Gain of the orthogonal initial weights of the policy's mean head: 1 as in jaxrl since
+    December 2021, √2 = 1.4142135623730951 before. The log standard deviation head has gain 1."""
+    log_std_min: float
+    """Lower bound of the policy's log standard deviation."""
+    log_std_max: float
+    """Upper bound of the policy's log standard deviation."""
+    threads: int
+    """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
+    gives the same result, bit for bit."""
+    geometric: bool
+    """Draw recent transitions more often: sampling='geometric'."""
+    adaptive: bool
+    """Adaptive thresholds and steps (our extension), which need neither R nor Δ."""
+
+
+class TrainOptions(CommonOptions, total=False):
+    """Options of `rollin.train`; those added here need `out`."""
+
+    log_every: int
+    """Steps between two rows of metrics.csv, each with an evaluation."""
+    log: Sequence[str]
+    """Loggers besides metrics.csv and TensorBoard: wandb, mlflow or both (extras of these names).
+    They write into the run directory, unless WANDB_MODE or MLFLOW_TRACKING_URI is set."""
+    eval_episodes: int
+    """Deterministic episodes per evaluation, on the current and on the last context."""
+    last: int
+    """Steps over which κ, returns and measures are averaged: at the end and at every half a million
+    steps in result.json, and at every point of rollin plot."""
+    keep_replay: bool
+    """Whether to keep the file of all transitions after the run."""
+
+
+class PrepareOptions(CommonOptions, total=False):
+    """Options of `rollin.prepare`."""
+
+    steps: int
+    """Environment steps."""
+    seed: int
+    """Seed of all random streams of the run."""
+    beta: float
+    """Share β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
