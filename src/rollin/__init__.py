@@ -1,6 +1,7 @@
 """ROLLIN: curriculum learning by rolling in with the previous task's policy.
 
-The names below are the public API; each is imported when it is first used.
+Begin with `rollin.train`, or with `rollin.RollIn` for your own agent. `rollin.solve` is for finite
+MDPs. The names of `rollin.__all__` are the public API.
 """
 
 import sys

@@ -9,8 +9,8 @@ action = trained.policy.act(observation, context)
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -51,11 +51,13 @@ from rollin.runs.execute import execute
 from rollin.runs.options import configured
 from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunConfig, RunSpec
+from rollin.texts import short_repr
 from rollin.train_options import PrepareOptions, TrainOptions
 
 OWN_NAMES = (
     "env", "curriculum", "agent", "out", "on_event", "should_stop", "verbose", "progress_bar",
 )  # fmt: skip
+"""Arguments of `train` that are no options of a run."""
 MDPS = ("four-rooms", "corridor", "combination-lock", "square-grid", "random-mdp")
 DIRECTORY_OPTIONS = {"keep_replay", "log", "log_every", "eval_episodes", "last"}
 
@@ -65,21 +67,31 @@ Source = Env | Callable[[], Env] | str
 """An env, a function that makes one, or the name of a task."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained:
-    """What training gave: the policy, how far it came, and the way there."""
+    """The result of `rollin.train`.
+
+    policy: a `rollin.Policy`, or your own agent. kappa: progress on the curriculum, from 0 to 1.
+    k, K: indices of the context that training reached and of the final one. advances: step, k and
+    reason of every advance. completed: the same for mastering the final context, or None. returns:
+    the return of every episode, under the context that was current. finished: False if
+    `should_stop` ended the run early.
+    """
 
     policy: Any
-    """A `rollin.Policy`; with an agent of one's own, that agent."""
     kappa: float
     k: int
     K: int
     advances: list[Advance]
     completed: Advance | None
-    returns: list[float] = field(repr=False)
-    """Returns of all episodes, each under the context that was learned at the time."""
+    returns: list[float]
     finished: bool = True
-    """Whether all steps were done; False if `should_stop` ended it before."""
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, kappa=self.kappa, k=self.k, K=self.K, episodes=len(self.returns),
+            finished=self.finished, policy=self.policy,
+        )  # fmt: skip
 
 
 @in_python()
@@ -93,7 +105,7 @@ def train(
     seed: int = 0,
     out: str | Path | None = None,
     on_event: Callable[[RollinStep], None] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] | None = None,
     verbose: int = 0,
     progress_bar: bool = False,
     **options: Unpack[TrainOptions],
@@ -103,8 +115,8 @@ def train(
     env: a contextual env, a function that makes one, or the name of a task. curriculum: default:
     the env's own. out: a run directory for metrics, checkpoints and the result; the same call
     resumes an interrupted run, and env must be a function or a name. on_event: called after every
-    step; a resumed run repeats the steps after its last checkpoint. should_stop: asked at the end
-    of an episode. verbose: 1 prints a line for every mastered context. progress_bar: show the steps
+    step; a resumed run repeats the steps after its last checkpoint. should_stop: return True to end
+    the run early. verbose: 1 prints a line for every mastered context. progress_bar: show the steps
     and the current context. options: every option of `rollin train` by its name: method, hidden,
     gamma, relabel, …
 
@@ -121,6 +133,7 @@ def train(
     (0, 12, 2)
     """
     _check_arguments(env, out, on_event=on_event, should_stop=should_stop)
+    should_stop = should_stop or (lambda: False)
     given: dict[str, Any] = {**options, "seed": seed}
     given |= {} if steps is None else {"steps": steps}
     given |= {} if beta is None else {"beta": beta}
@@ -129,7 +142,7 @@ def train(
     with Display(on_event, at_least(0, "verbose", verbose), bar=progress_bar) as display:
         if agent is not None:
             return _train_agent(env, curriculum, agent, given, out, display, should_stop)
-        config = _config(env, given)
+        config = _config(env, given, "rollin.train", OWN_NAMES)
         if out is not None:
             return _train_in_directory(env, curriculum, config, Path(out), display, should_stop)
         state = _prepare(env, curriculum, config)
@@ -160,7 +173,8 @@ def prepare(
     _check_arguments(env)
     given: dict[str, Any] = {**options}
     _refuse_directory_options(given)
-    return _prepare(env, curriculum, _config(env, given))
+    config = _config(env, given, "rollin.prepare", OWN_NAMES[:2])
+    return _prepare(env, curriculum, config)
 
 
 def _consumed(
@@ -185,7 +199,7 @@ def _check_arguments(env: Any, out: Any = None, **functions: Any) -> None:
     """Refuse arguments of another type before anything is made."""
     if isinstance(env, str) and env in MDPS:
         raise RollinError(
-            f"rollin.train needs a contextual env, and {env} is a tabular MDP: use "
+            f"env must be a contextual env, and {env} is a tabular MDP: use "
             'rollin.solve(mdp), such as rollin.solve(rollin.four_rooms("hard")).'
         )
     check_source(env)
@@ -203,10 +217,12 @@ def _refuse_directory_options(options: dict[str, Any]) -> None:
         )
 
 
-def _config(env: Source, options: dict[str, Any]) -> RollinConfig:
+def _config(
+    env: Source, options: dict[str, Any], owner: str, others: Sequence[str]
+) -> RollinConfig:
     preset = ENGINE.preset(plain_name(env) if isinstance(env, str) else "")
     try:
-        return configured(preset, options, "rollin.train", OWN_NAMES)
+        return configured(preset, options, owner, others)
     except RollinError:
         given = {name: options[name] for name in ("env_options",) if name in options}
         handle = _make(env, configured(preset, given))  # what is wrong with the env comes first

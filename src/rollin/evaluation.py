@@ -17,9 +17,10 @@ from rollin.envs.contextual import check_context
 from rollin.envs.registry import make_raw
 from rollin.errors import RollinError, in_python
 from rollin.policy import Policy
+from rollin.texts import short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ContextEvaluation(Evaluation):
     """Episodes on one context: returns, successes, their seeds, means of the env's measures.
 
@@ -29,6 +30,12 @@ class ContextEvaluation(Evaluation):
     k: int = 0
     context: tuple[float, ...] = ()
     seeds: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, k=self.k, context=self.context, episodes=len(self.returns), mean=self.mean,
+            success=self.success,
+        )  # fmt: skip
 
 
 @in_python()

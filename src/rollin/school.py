@@ -15,6 +15,7 @@ import numpy as np
 from rollin.checks import check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
 from rollin.errors import RollinError, told
+from rollin.texts import short_repr
 
 LATER = "its plans need a guide"  # why, where a teacher needs one later than it advanced
 Act = Callable[[Any, Any], Any]
@@ -90,6 +91,9 @@ class School:
         for issued, ticket in zip(self._issued, link.playing(), strict=True):
             if ticket:  # an episode that this teacher began, asked by the wrapper itself
                 issued[ticket] = True
+
+    def __repr__(self) -> str:
+        return short_repr(self, teacher=self.teacher, envs=self.link.count, steps=self.steps)
 
     def begin(self) -> None:
         """Hand out the first plans; those that need a guide wait for `freeze`."""

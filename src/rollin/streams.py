@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rollin.checks import at_least
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 _LOW = (1 << 64) - 1
 
@@ -32,6 +33,9 @@ class Streams:
         self.seed = at_least(0, "seed", seed)
         self._prefix = ""
         self._generators: dict[str, Generator] = {}  # shared by all parts
+
+    def __repr__(self) -> str:
+        return short_repr(self, seed=self.seed, prefix=self._prefix)
 
     def under(self, prefix: str) -> "Streams":
         """Streams of a part of the run: `under("exp")["act"]` is the stream `exp.act` of this."""

@@ -95,3 +95,17 @@ def _quoted(cell: str) -> str:
 
 def _unquoted(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def short_repr(owner: object, **parts: Any) -> str:
+    """Return `Name(part=value, …)` on one line, with numbers of four digits and cut-off values."""
+    values = ", ".join(f"{name}={_short(part)}" for name, part in parts.items())
+    return f"{type(owner).__name__}({values})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return one_line(f"[{', '.join(map(_short, value))}]", 40)
+    return one_line(getattr(value, "__name__", None) or repr(value), 60)

@@ -23,6 +23,7 @@ from rollin.checks import at_least, one_of, shown
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, Window, as_rule
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 MOST = 100_000  # contexts of a curriculum
 FINEST = 1 / 96  # step between contexts where a teacher chooses among them
@@ -37,14 +38,15 @@ ThresholdArgument = Literal["kappa", "position"]
 """What R is a function of on context k: k / K, or its position on the path."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Curriculum:
-    """Contexts ω_0 … ω_K as real vectors, and when to go from one to the next.
+    """Contexts ω_0 … ω_K from easy to hard, and the rule that decides when to advance.
 
-    contexts: (K + 1, C); positions: (K + 1,) of them on their path, rising to 1; episodes: length
-    of the window that the rule looks at; rule: None where a teacher knows by itself when to go on;
-    path: ω(position), if the contexts lie on one, with the
-    step delta from start; kappa, threshold_at: two readings of the paper's κ, see above.
+    Make one with `listed`, `along` or `between`. contexts: (K + 1, C). positions: (K + 1,) of the
+    contexts on their path, rising to 1. rule: a `ReturnThreshold` or a `SuccessRate`; None if the
+    teacher decides. episodes: number of recent episodes that the rule averages over. path: from a
+    position to a context, sampled with step delta from start. kappa: progress κ is "index", k / K,
+    or "position". threshold_at: the argument of a threshold R(·), "kappa" for k / K or "position".
 
     >>> import rollin
     >>> path = rollin.Curriculum.along([[0, 0], [8, 0], [8, 8]], delta=0.25, rule=80.0)
@@ -106,6 +108,12 @@ class Curriculum:
                     f"The threshold must be a finite number on every context, got "
                     f"{self.threshold(k)} at {self._argument(k):g}."
                 )
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, K=self.K, first=self.contexts[0].tolist(), final=self.contexts[-1].tolist(),
+            rule=self.rule,
+        )  # fmt: skip
 
     @classmethod
     def listed(

@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from rollin.checks import at_least, require_number
 from rollin.curriculum.rules import Window
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 FIRST = 5  # episodes under ω_k that stand for the behaviour before, where nothing can be relabelled
 ERRORS = 3  # standard errors by which the mean must exceed the base
@@ -81,6 +82,9 @@ class _Returns:
         self.risen = -math.inf  # the best when it last counted as new
         self.since = 0  # episodes since then
         self.count = 0
+
+    def __repr__(self) -> str:
+        return short_repr(self, window=self.size)
 
     def begin(self, base: Sequence[float] | None, before: float) -> None:
         """A new context."""
@@ -198,6 +202,9 @@ class Gap(_Returns):
             raise RollinError(f"The share of the gap must lie in (0, 1), got {share!r}.")
         super().__init__(window)
         self.share = share
+
+    def __repr__(self) -> str:
+        return short_repr(self, share=self.share, window=self.size)
 
     def _aim(self) -> float:
         """A: what the gap is measured up to."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Advance:
     reason: str
 
 
-@dataclass
+@dataclass(repr=False)
 class Progress:
     """Where a run stands: the current context k of 0 … K, and the advances so far.
 
@@ -34,6 +35,9 @@ class Progress:
             raise RollinError(
                 f"A curriculum needs at least two contexts, got {self.K + 1}: add an easier one."
             )
+
+    def __repr__(self) -> str:
+        return short_repr(self, kappa=self.kappa, k=self.k, K=self.K, advances=len(self.advances))
 
     @property
     def kappa(self) -> float:

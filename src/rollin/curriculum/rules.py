@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from rollin.checks import require_number
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 
 class AdvanceRule(Protocol):
@@ -96,7 +97,7 @@ class EpisodeRule(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReturnThreshold:
     """Advance when the mean return is strictly greater than R, a number or a function of κ.
 
@@ -111,6 +112,9 @@ class ReturnThreshold:
     def __post_init__(self) -> None:
         if not callable(self.R) and not (isinstance(self.R, Real) and math.isfinite(self.R)):
             raise RollinError(f"The return threshold R must be a finite number, got {self.R!r}.")
+
+    def __repr__(self) -> str:
+        return short_repr(self, R=self.R)
 
     def measure(self, total: float, success: bool) -> float:
         """An episode's return."""

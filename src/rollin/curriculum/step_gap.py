@@ -13,6 +13,7 @@ from typing import Any
 
 from rollin.checks import at_least, positive, shown
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,9 @@ class StepGap:
         self.aim: float | None = None
         self.last: float | None = None  # R of the context before
         self._begin()
+
+    def __repr__(self) -> str:
+        return short_repr(self, **vars(self.constants))
 
     def _begin(self) -> None:
         """A new context."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from rollin.checks import at_least, require_number
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 EARLY, ENOUGH = 5, 4  # succeeds at once: 4 of the first 5 own episodes under ω_k show it
 SLACK = 1e-9  # of positions, which are rounded
@@ -70,6 +71,9 @@ class Halving:
         self.step, self.most = float(first), float(most)
         self.patience = at_least(1, "patience", patience)
         self.previous = -1
+
+    def __repr__(self) -> str:
+        return short_repr(self, step=self.step, most=self.most, patience=self.patience)
 
     def forward(self, positions: Sequence[float], k: int, early: Sequence[bool]) -> int:
         """A step beyond k, the farthest context within it."""

@@ -22,6 +22,7 @@ from rollin.curriculum.rules import Window
 from rollin.curriculum.teacher import EpisodeEnd, Plan, check_ticket
 from rollin.curriculum.walk import Relabelled
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 Array = NDArray[Any]
 LEAST, MOST = 0.1, 0.9  # share of the last episodes that come by a place that is worth learning
@@ -91,6 +92,9 @@ class Visited:
         self.guides = 0
         self._ticket = 1  # the next one
         self._firsts = [1]  # first ticket of each stay at a context
+
+    def __repr__(self) -> str:
+        return short_repr(self, k=self.k, K=self.curriculum.K, beta=self.beta)
 
     @property
     def k(self) -> int:

@@ -19,6 +19,7 @@ from rollin.curriculum.rules import Window
 from rollin.curriculum.steps import EARLY, OneByOne, Steps
 from rollin.curriculum.teacher import EpisodeEnd, Plan, check_ticket
 from rollin.errors import RollinError
+from rollin.texts import short_repr
 
 Counted = Literal["all", "main"]
 Relabelled = Callable[[Any, Any], float]
@@ -93,6 +94,9 @@ class Walk:
         self._recent: list[bool] = []  # and the last ones
         self._traces: list[Any] = []  # outcomes of the last own episodes
         self._before = math.nan  # the mean return that mastered the last context
+
+    def __repr__(self) -> str:
+        return short_repr(self, k=self.k, K=self.curriculum.K, beta=self.beta)
 
     @property
     def k(self) -> int:

@@ -77,7 +77,10 @@ class RollinStep:
 
 
 def train_rollin(state: DeepState) -> Iterator[RollinStep]:
-    """The detailed pseudocode, for ever; the numbers at the right are its lines.
+    """Train step by step without end; break out of the loop to stop.
+
+    state: from `rollin.prepare`. Yields an event for every environment step: step, context k,
+    actor, reward, losses, and, at its end, the episode and why its context was mastered.
 
     >>> import rollin
     >>> state = rollin.prepare("point-umaze", warmup=100, hidden=(8, 8), batch=16)

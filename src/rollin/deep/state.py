@@ -24,15 +24,16 @@ from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.sac.selection import Selection
 from rollin.streams import Streams
+from rollin.texts import short_repr
 
 
-@dataclass
+@dataclass(repr=False)
 class DeepState:
     """Where a run of the practical algorithm stands.
 
     main, exp: the agents π_main and π_exp; guide: who rolls in, π_main itself unless it is frozen;
     D: all transitions that are recorded; D_exp: those that π_exp collected since the last switch;
-    teacher: who says what is learned next; redraw, better: options of ours (`rollin.deep.options`);
+    teacher: who says what is learned next; redraw, better: what the options of these names need;
     step, episode: how many so far.
     """
 
@@ -98,6 +99,11 @@ class DeepState:
         redraw, better = Redraw(options.redraw, exp, D_exp), Better(D)
         parts = (main, exp, guide, D, D_exp, teacher, streams, redraw, better)
         return cls(env, curriculum, options, *parts)
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, step=self.step, episode=self.episode, k=self.progress.k, K=self.progress.K
+        )
 
     @property
     def progress(self) -> Progress:

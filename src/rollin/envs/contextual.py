@@ -79,10 +79,8 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     """Numbers of a step's `info` to keep the mean of, over every episode, in a run's files."""
 
     def context_reward(self, outcome: Array, context: Array) -> Array:
-        """Rewards (…) of outcomes (…, U) under contexts (…, C).
-
-        An older name is compute_reward; Stable-Baselines3 takes what has one for a goal env.
-        """
+        """Rewards (…) of outcomes (…, U) under contexts (…, C)."""
+        # by its older name Stable-Baselines3 would take the env for a goal env
         older = getattr(self, "compute_reward", None)
         if older is None:
             raise RollinError(

@@ -35,7 +35,7 @@ class ContextWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Reco
         measures: Sequence[str],
         recorded: dict[str, Any],
     ) -> None:
-        """recorded: the other arguments of the subclass, for copies made from the env's spec."""
+        # recorded: the other arguments of the subclass, for copies made from the env's spec
         shared = {"is_success": is_success, "measures": measures, "curriculum": curriculum}
         gymnasium.utils.RecordConstructorArgs.__init__(self, **shared, **recorded)
         gymnasium.Wrapper.__init__(self, env)

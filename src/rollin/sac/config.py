@@ -16,7 +16,7 @@ DEEPEST = 64  # hidden layers
 
 @dataclass(frozen=True)
 class SACConfig:
-    """Options of the learner."""
+    """Options of the SAC learner; `rollin train point-umaze --help` explains each."""
 
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the hidden layers of actor and critics."""

@@ -27,12 +27,13 @@ def relabel(
     batch: Float,
     generator: Generator,
     compute_reward: ComputeReward,
-    to_context: ToContext = lambda outcome: outcome,
+    to_context: ToContext | None = None,
 ) -> Float:
     """Relabel a gathered batch in place: the first third original, then future, then next state.
 
-    The rows of a batch are drawn independently, so that which third a row is in is a matter of its
-    place alone. A rest of one or two rows stays original.
+    picked: the rows of the batch, which must be drawn independently. compute_reward: rewards of
+    outcomes under contexts. to_context: contexts that outcomes fulfil; default: the outcomes. One
+    or two rows beyond a multiple of three stay original.
 
     >>> import numpy as np
     >>> import rollin
@@ -56,7 +57,8 @@ def relabel(
     # the outcome of row t is that of s_{t+1}: "later" is s_{t+1} … s_T, each equally likely
     later = generator.integers(0, replay.rows_left(changed[:third]), endpoint=True)
     sources[:third] += later
-    contexts = np.asarray(to_context(replay.outcomes(sources)), np.float32)
+    outcomes = replay.outcomes(sources)
+    contexts = np.asarray(to_context(outcomes) if to_context else outcomes, np.float32)
     layout = replay.layout
     if contexts.shape != (2 * third, layout.context):
         raise RollinError(

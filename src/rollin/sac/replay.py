@@ -22,6 +22,7 @@ from rollin.errors import RollinError, reason
 from rollin.sac import rows
 from rollin.sac.ages import Rows, draw_ages
 from rollin.sac.bits import source
+from rollin.texts import short_repr
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file
@@ -100,6 +101,9 @@ class Replay:
         self._sizes = np.array(
             [layout.action, layout.observation, layout.context, layout.outcome], np.int64
         )
+
+    def __repr__(self) -> str:
+        return short_repr(self, rows=len(self), capacity=self.capacity)
 
     def __len__(self) -> int:
         return min(self.total, self.capacity)

@@ -10,13 +10,14 @@ from rollin.errors import RollinError
 from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.select import filter_names, select
+from rollin.texts import short_repr
 
 StudyKind = Literal["table", "curves", "picture"]
 METHOD = ("method", "beta")  # labels that belong together: what is compared
 KAPPA = Reading("kappa")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudyPlan:
     """Conditions with seeds and readings, and how they are laid out and compared.
 
@@ -50,6 +51,9 @@ class StudyPlan:
                 f"{shown(self.conditions)}: rollin.Study.grid(name, task, beta=[0, 0.1]) makes "
                 "them from a grid of options."
             )
+
+    def __repr__(self) -> str:
+        return short_repr(self, name=self.name, conditions=len(self.conditions), seeds=self.seeds)
 
     @property
     def shared(self) -> str:

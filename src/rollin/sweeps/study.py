@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["METHOD", "Condition", "Study", "checked_study", "differing"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Study(StudyPlan):
-    """Conditions with seeds and readings, that can be run; its fields are those of `StudyPlan`.
+    """Conditions, each run with several seeds, and the readings that are compared.
+
+    `grid` makes one of a grid of options. rows, columns: labels of its table (default: the last
+    label is the column). baseline: a filter such as beta=0, which the others are compared with.
+    compared: a filter for these others (default: all). family: studies of one family share runs.
 
     >>> import rollin
     >>> study = rollin.Study.grid("mine", "point-umaze", beta=[0, 0.1], delta=["1/12", "1/24"])
@@ -59,10 +63,10 @@ class Study(StudyPlan):
         jobs: int | None = None,
         **where: Any,
     ) -> "list[Record]":
-        """Do its runs in a directory, or go on with them; returns what they gave.
+        """Run it in a directory, or resume it there; return the records of its runs.
 
-        jobs: runs at the same time, all cores if not given; where: backend="ray" and its options,
-        see `rollin.sweeps.run.run_study`.
+        seeds: default: the study's own; scale: factor of all lengths; jobs: runs at the same time
+        (default: all cores); where: backend="ray" and its options.
         """
         from rollin.sweeps.run import run_study  # loads what runs processes
 

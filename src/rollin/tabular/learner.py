@@ -13,6 +13,7 @@ from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask, check_mdp
 from rollin.tabular.start import Start
+from rollin.texts import short_repr
 
 LEAST_LOG_PI = -1e30  # nobody's logarithm of a probability: float32 ends not far behind
 
@@ -55,6 +56,9 @@ class TabularLearner(ABC):
             raise RollinError(
                 f"theta must be finite and have shape {shape}, got {self.theta.shape}."
             )
+
+    def __repr__(self) -> str:
+        return short_repr(self, mdp=self.mdp, alpha=self.alpha)
 
     @property
     def log_pi(self) -> Array:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rollin.checks import instance
 from rollin.errors import RollinError
 from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.texts import short_repr
 
 Array = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ def _shape(name: str, array: NDArray[Any], expected: tuple[int, ...], meaning: s
         raise RollinError(f"{name} must have shape {expected} ({meaning}), got {array.shape}.")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContextualMDP:
     """A finite contextual MDP with a curriculum ω_0 … ω_K.
 
@@ -124,6 +125,11 @@ class ContextualMDP:
         if success.dtype != np.bool_:
             raise RollinError(f"success must hold booleans, got {success.dtype}.")
         put("success", success)
+
+    def __repr__(self) -> str:
+        return short_repr(
+            self, states=self.n_states, actions=self.n_actions, K=self.K, gamma=self.gamma
+        )
 
     @property
     def n_states(self) -> int:

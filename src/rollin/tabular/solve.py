@@ -14,15 +14,24 @@ from rollin.tabular.learner import TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP, check_mdp
 from rollin.tabular.policy_gradient import BatchSPG
 from rollin.tabular.provable import TabularState, check_first_context, rollin
+from rollin.texts import short_repr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
-    """Where a run ended: the policy, how far it came, and its exact return on the last context."""
+    """The result of `rollin.solve`.
+
+    log_pi: (S, A) logarithms of the policy. progress: k, K and all advances. final_return: exact
+    return of the policy on the final context.
+    """
 
     log_pi: Array
     progress: Progress
     final_return: float
+
+    def __repr__(self) -> str:
+        p = self.progress
+        return short_repr(self, kappa=p.kappa, k=p.k, K=p.K, final_return=self.final_return)
 
     @property
     def kappa(self) -> float:
@@ -41,7 +50,7 @@ def solve(
     rule: AdvanceRule | None = None,
     learner: TabularLearner | None = None,
 ) -> Solution:
-    """Walk the curriculum of `mdp` for some gradient steps.
+    """Train a tabular policy along the curriculum of `mdp`, with ROLLIN or its baseline.
 
     beta: share of trajectories that roll in; 0 is the baseline.
     rule: when to advance: `SuccessRate(threshold)` if None; `SubOptimality(ε)` is the theory's;

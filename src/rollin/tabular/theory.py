@@ -31,6 +31,7 @@ from rollin.tabular.scaling import Scaling, scaling
 from rollin.tabular.soft import SoftOptimum
 from rollin.tabular.start import log_roll_ins, roll_in_discount
 from rollin.tabular.totals import Totals, is_below, totals_of
+from rollin.texts import short_repr
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,14 @@ class Assumptions:
         return self.visitation_shift <= float(self.steps[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Theory:
     """All of it: optima, start distributions, assumptions, constants, bounds, totals.
 
     recursive: whether μ_k rolls in from μ_{k-1} (equation 1) or from ρ.
     constants: from ρ and θ = 0; constants_rollin: from μ_k and the warm start π*_{k-1}.
     smallest: what stands for c of Lemma C.2 in constants_rollin, beside what a run recorded.
-    roll_in_discount: γ', see `rollin.tabular.start.roll_in_discount`.
+    roll_in_discount: γ' = γ / (1 - β (1-γ)), which recursive roll-in tends to.
     """
 
     mdp: ContextualMDP
@@ -120,6 +121,9 @@ class Theory:
     roll_in_discount: float
     bounds: list[Bound]
     identity_error: float
+
+    def __repr__(self) -> str:
+        return short_repr(self, mdp=self.mdp, alpha=self.alpha, beta=self.beta)
 
 
 def lipschitz_constant(mdp: ContextualMDP) -> float:

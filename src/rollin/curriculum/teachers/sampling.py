@@ -22,6 +22,7 @@ from rollin.curriculum.teachers.cells import MASTERED, Cells
 from rollin.curriculum.teachers.returns import Range
 from rollin.errors import RollinError
 from rollin.streams import pack_generator, unpack_generator
+from rollin.texts import short_repr
 
 
 class Given(NamedTuple):
@@ -70,6 +71,9 @@ class SamplingTeacher:
         self._k = 0  # context and guide of the last plan
         self._previous: int | None = None
         self.guides = 1  # version of the guide: one more whenever more is mastered
+
+    def __repr__(self) -> str:
+        return short_repr(self, k=self.k, K=self.curriculum.K, beta=self.beta)
 
     @property
     def k(self) -> int:
