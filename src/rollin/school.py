@@ -14,6 +14,7 @@ import numpy as np
 
 from rollin.checks import check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, claim
+from rollin.envs.offer import Offer
 from rollin.errors import RollinError, told
 from rollin.texts import short_repr
 
@@ -26,6 +27,10 @@ class Link(Protocol):
     """How a school speaks to the `RollIn` wrappers of a vector env."""
 
     count: int
+
+    def offers(self) -> list[Offer]:
+        """What each env offers to teachers."""
+        ...
 
     def enrol(self, given: Sequence[Sequence[int]]) -> None:
         """Call `enrol` on each wrapper."""
@@ -83,6 +88,8 @@ class School:
         keep_prefix: bool = False,
     ) -> None:
         self.teacher: Teacher = check_teacher(teacher)
+        for offer in link.offers():
+            offer.check_teacher(teacher)
         self.link, self.act, self._stop = link, act, 1 - check_gamma(gamma)
         self.steps = self.hidden = self.cut = self.abandoned = self.episodes = 0
         self._enrolled = [(i, seed, id(teacher), int(keep_prefix)) for i in range(link.count)]
@@ -317,6 +324,10 @@ class VectorLink:
             self.envs.get_attr("enrolment")
         except (AttributeError, NotImplementedError) as error:
             raise not_wrapped(error) from error
+
+    def offers(self) -> list[Offer]:
+        """What each env offers to teachers."""
+        return list(self.envs.get_attr("offer"))
 
     def enrol(self, given: Sequence[Sequence[int]]) -> None:
         """Call `enrol` on each wrapper."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -686,6 +687,15 @@ def test_envs_without_the_wrapper_or_in_the_wrong_order_are_refused():
     outside = model_of("PPO", TimeLimit(RollIn(Line(50)), 5))
     with pytest.raises(RollinError, match=r"after 5 steps by a wrapper outside RollIn"):
         outside.learn(32, callback=RollInCallback(walk))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_an_env_that_ignores_contexts_is_refused_before_the_first_step(beta):
+    walk = Walk(easy(), beta)
+    model = PPO("MlpPolicy", DummyVecEnv([lambda: RollIn(gymnasium.make("CartPole-v1"))]))
+    with pytest.raises(RollinError, match=r"CartPole-v1 cannot follow the contexts of a Walk"):
+        model.learn(512, callback=RollInCallback(walk))
+    assert (model.num_timesteps, walk.steps) == (0, 0)
 
 
 def test_a_teacher_that_is_copied_into_a_process_is_refused():

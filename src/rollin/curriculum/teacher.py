@@ -107,7 +107,7 @@ class Teacher(Protocol):
     """Says what to learn next. State is JSON-able and holds its random streams, too.
 
     wants: what it needs beyond ends, of "trace" (outcomes), "rollin-trace" (those of episodes with
-    roll-in, too) and "look" (episodes without learning).
+    roll-in, too), "look" (episodes without learning) and "start" (an env that takes a start).
 
     >>> import rollin
     >>> class Alternates:  # two contexts in turn, without roll-in

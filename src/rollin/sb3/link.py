@@ -7,6 +7,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from rollin.curriculum.teacher import Plan
+from rollin.envs.offer import Offer
 from rollin.wrapper import PrefixStep
 
 
@@ -15,6 +16,10 @@ class SB3Link:
 
     def __init__(self, envs: VecEnv) -> None:
         self.envs, self.count = envs, int(envs.num_envs)
+
+    def offers(self) -> list[Offer]:
+        """What each env offers to teachers."""
+        return list(self.envs.get_attr("offer"))
 
     def enrol(self, given: Sequence[Sequence[int]]) -> None:
         """Call `enrol` on each wrapper."""

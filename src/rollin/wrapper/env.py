@@ -17,11 +17,12 @@ from gymnasium.utils import RecordConstructorArgs
 
 from rollin.curriculum.teacher import Plan, Teacher
 from rollin.envs.box_env import require_env
+from rollin.envs.offer import Offer, attribute
 from rollin.wrapper.episode import Episode, PrefixStep
-from rollin.wrapper.fits import Env, Guide, attribute, check_order
+from rollin.wrapper.fits import Env, Guide, check_order
 from rollin.wrapper.orders import Orders
 from rollin.wrapper.prefix import Prefix
-from rollin.wrapper.showing import Show
+from rollin.wrapper.showing import Show, place_of
 
 
 class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -69,7 +70,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gymnasium.Wrapper.__init__(self, env)
         check_order(env, RollIn)
         guided = guide is not None
-        self._orders = Orders(env, teacher, beta, gamma, guided=guided, reports=reports)
+        self._offer = Offer.of(env, place_of(env, show))
+        self._orders = Orders(self._offer, teacher, beta, gamma, guided=guided, reports=reports)
         self._prefix = Prefix(env, guide, show, seed)
         self._open: Episode | None = None
         self._first_seed: int | None = None
@@ -91,6 +93,11 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self._open is not None and not counts:
             self._again = None if self._open.length else self._first_seed
             self._open = None
+
+    @property
+    def offer(self) -> Offer:
+        """What the env offers to teachers."""
+        return self._offer
 
     @property
     def playing(self) -> int:
@@ -174,6 +181,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if plan.start is not None:
             asked["start"] = plan.start
         observation, info = self.env.reset(seed=seed, options=asked or None)
+        if plan.context is not None:
+            self._offer.check_shown(observation, plan.context)
         episode = Episode(plan, self._orders.serial)
         if self._prefix.is_due(plan):
             observation, info = self._roll_in(episode, observation, info, asked)

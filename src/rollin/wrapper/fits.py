@@ -90,17 +90,3 @@ def _clipped(action: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
 
 def _whole(action: NDArray[Any]) -> bool:
     return bool((np.floor(action) == action).all())
-
-
-def attribute(env: Env, name: str) -> Any:
-    """What an env or a wrapper in it has under this name; None if none does."""
-    try:
-        return env.get_wrapper_attr(name)
-    except AttributeError:
-        return None
-
-
-def context_space(env: Env) -> spaces.Box | None:
-    """The space of contexts, if the env tells it."""
-    found = attribute(env, "context_space")
-    return found if isinstance(found, spaces.Box) else None

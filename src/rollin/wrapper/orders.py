@@ -11,20 +11,21 @@ from typing import Any
 
 from rollin.checks import check_beta, check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher, is_claimed, is_copy
-from rollin.envs.contextual import check_context
+from rollin.envs.offer import Offer
 from rollin.errors import RollinError
-from rollin.wrapper.fits import Env, context_space
 
 
 class Orders:
     """Plans and tickets of one wrapper. env: its index in its school, None without one."""
 
     def __init__(
-        self, inner: Env, teacher: Teacher | None, beta: float, gamma: float, *, guided: bool,
+        self, offer: Offer, teacher: Teacher | None, beta: float, gamma: float, *, guided: bool,
         reports: bool,
     ) -> None:  # fmt: skip
-        self._inner = inner
+        self._offer = offer
         self._teacher = None if teacher is None else check_teacher(teacher)
+        if teacher is not None:
+            offer.check_teacher(teacher, rolls_in=reports)
         self._stop, self._reports = 1 - check_gamma(gamma), reports
         check_beta(beta)
         rolls_in = guided and teacher is None and reports
@@ -51,9 +52,7 @@ class Orders:
 
     def assign(self, plan: Plan) -> None:
         """Put a plan in stock; one that stood there last and is standing goes."""
-        space = context_space(self._inner)
-        if plan.context is not None and space is not None:
-            check_context(plan.context, space)
+        self._offer.check_plan(plan)
         if not plan.ticket >= 1:
             raise RollinError(f"Tickets of plans are whole numbers from 1 on, got {plan.ticket!r}.")
         if self.stock and self.stock[-1].standing:
@@ -62,21 +61,22 @@ class Orders:
 
     def set_context(self, context: Any) -> None:
         """Play under this context where nobody plans."""
-        space = context_space(self._inner)
-        self._own = replace(
-            self._own, context=context if space is None else check_context(context, space)
-        )
+        self._own = replace(self._own, context=self._offer.check_context(context))
 
     def next(self, options: Mapping[str, Any] | None) -> Plan:
         """The plan of the episode that begins; `serial` is then which use of it this is."""
         if self._asks:
             assert self._teacher is not None
             self.serial = 1
-            return replace(self._teacher.sample(), stop=self._stop)
+            return self._offer.check_plan(replace(self._teacher.sample(), stop=self._stop))
         if self.env is not None:
             return self._from_stock()
         if options is not None and "context" in options:
-            self.set_context(options["context"])
+            context = options["context"]  # of an env without a space, its own affair
+            known = self._offer.space is not None
+            self._own = replace(
+                self._own, context=self._offer.check_context(context) if known else context
+            )
         self.serial = 1
         self._own = replace(self._own, ticket=self._own.ticket + 1)
         return self._own

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rollin.envs.offer import Place
 from rollin.errors import RollinError, told
 
 Env = gymnasium.Env[Any, Any]
@@ -31,6 +32,18 @@ def showing(env: Env, show: Show | bool) -> Show:
             parts, _replaced(spaces.unflatten(parts, observation), inner, context)
         )
     return _no_place(env)
+
+
+def place_of(env: Env, show: Show | bool) -> Place:
+    """Where a guide sees its context: the shape of that entry, or whether a function shows it."""
+    if show is not True:
+        return True
+    key, parts = _entry(env.observation_space), env.observation_space
+    if key is None and (flattened := _flattened(env)) is not None:
+        parts, key = flattened
+    if key is None or not isinstance(parts, spaces.Dict):
+        return False
+    return parts[key].shape or ()
 
 
 def _no_place(env: Env) -> Show:

@@ -40,6 +40,7 @@ class Reverse(SamplingTeacher):
     (8.0, True)
     """
 
+    wants = frozenset({"start"})
     about = "the last context, begun ever farther from its goal; needs settable starts"
 
     def __init__(
