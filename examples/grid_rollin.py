@@ -68,8 +68,9 @@ def main(steps: int, beta: float, seed: int) -> rollin.Walk:
         batch_size=64, target_update_interval=500, exploration_fraction=0.2,
         exploration_final_eps=0.1, policy_kwargs={"net_arch": [64, 64]}, seed=seed,
     )  # fmt: skip
-    model.learn(steps, callback=rollin.sb3.RollInCallback(teacher, seed=seed, verbose=1))
-    print(f"κ = {teacher.progress.kappa:.2f} after {teacher.steps:,} steps")
+    callback = rollin.sb3.RollInCallback(teacher, seed=seed, verbose=1, env_steps=steps)
+    model.learn(steps, callback=callback)  # fewer of the agent's own, if it rolls in
+    print(f"κ = {teacher.progress.kappa:.2f} after {callback.env_steps:,} steps")
     return teacher
 
 

@@ -94,7 +94,8 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     agent = Agent(places.shape[0], box.shape[0])
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-4, eps=1e-5)
     seen = torch.as_tensor(envs.reset(seed=seed)[0], dtype=torch.float32)
-    for _ in range(steps // (ENVS * ROLLOUT)):
+    taken = 0
+    while taken + school.hidden + school.cut < steps:  # ROLLIN: its steps count as well
         rows = []
         for _ in range(ROLLOUT):
             with torch.no_grad():
@@ -121,6 +122,7 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
                 print(f"context {k} of {curriculum.K} after {took:,} steps: {school.switched}")
                 school.freeze(deepcopy(agent))
 
+        taken += ENVS * ROLLOUT
         stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
         observed, actions, log_probs, rewards, values, going = stacked
         with torch.no_grad():

@@ -116,10 +116,10 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     replay = np.zeros((steps + ENVS, 2 * inputs + outputs + 2), np.float32)
     stored = 0
     seen = envs.reset(seed=seed)[0]
-    for number in range(steps // ENVS):
+    while stored + school.hidden + school.cut < steps:  # ROLLIN: its steps count as well
         with torch.no_grad():
             action = learner.actor(torch.as_tensor(seen, dtype=torch.float32))[0].numpy()
-        if number * ENVS < WARMUP:
+        if stored < WARMUP:
             action = draws.uniform(-1, 1, action.shape).astype(np.float32)
         after, reward, terminated, truncated, infos = envs.step(action)
         last = after.copy()  # where the step led, before a reset in it

@@ -286,8 +286,9 @@ def attach(
 ) -> School:
     """A school for a vector env whose envs are each wrapped in `RollIn`; attach it before `reset`.
 
-    act: from an actor and one observation to an action. In the loop, after every step, `for end in
-    school.after_step(infos): …`, and `school.freeze(deepcopy(actor))` if `school.switched`.
+    act: from an actor and one observation to an action. gamma: of roll-ins, as in `RollIn`. In the
+    loop, after every step, `for end in school.after_step(infos): …`, and
+    `school.freeze(deepcopy(actor))` if `school.switched`.
 
     >>> import gymnasium
     >>> import rollin

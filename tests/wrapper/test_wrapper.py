@@ -231,6 +231,7 @@ def test_many_cut_roll_ins_are_warned_of_once():
     with pytest.warns(UserWarning, match=r"\d+ of 50 roll-ins ended.*smaller gamma") as caught:
         [env.reset(seed=i) for i in range(200)]
     assert len(caught) == 1
+    assert "keep the learner's own discount" in str(caught[0].message)
 
 
 def test_a_cut_roll_in_leaves_no_trace_in_the_episode():

@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from rollin.checks import one_of
+from rollin.checks import at_least, check_gamma, one_of
 from rollin.curriculum.teacher import EpisodeEnd, Teacher, check_teacher, claim
 from rollin.errors import RollinError
 from rollin.runs.formats import converted
@@ -41,7 +41,11 @@ class RollInCallback(BaseCallback):
     every switch, for off-policy learners; by default 2 for SAC, TD3, DDPG and DQN of
     Stable-Baselines3 with their own replay buffers, else 1. It is logged as `rollin/level`. seed:
     of roll-ins and explorers. anew: begin the teacher's curriculum with a model that has learned
-    before. verbose: 1 prints the level, and why the teacher moves on.
+    before. verbose: 1 prints the level, and why the teacher moves on. env_steps: stop `learn` once
+    the environments have taken so many steps, those of roll-ins included, which `learn` itself does
+    not count. It makes β > 0 comparable with β = 0; give both learns this number. gamma: of
+    roll-ins, which stop with probability 1 - γ after each step; the model's discount if None. A
+    smaller one shortens roll-ins and leaves the model's discount as it is.
 
     `save(path)` writes teacher, guide, streams and explorer beside the model, `load(path)` takes
     them back before the next `learn`.
@@ -56,6 +60,8 @@ class RollInCallback(BaseCallback):
         seed: int = 0,
         anew: bool = False,
         verbose: int = 0,
+        env_steps: int | None = None,
+        gamma: float | None = None,
     ) -> None:
         super().__init__(verbose)
         self.teacher: Any = check_teacher(teacher)
@@ -66,6 +72,10 @@ class RollInCallback(BaseCallback):
                 "to have the one that suits the learner."
             )
         self.prefix, self.seed, self.anew = prefix, seed, anew
+        self._gamma = None if gamma is None else check_gamma(gamma)
+        self._limit = None if env_steps is None else at_least(1, "env_steps", env_steps)
+        self._earlier = 0  # environment steps that the school does not count
+        self._open = np.zeros(0, np.int64)  # environment steps of the episode that each env plays
         self._asked_level, self.level = level, level or 1
         self.school: School | None = None
         self.guide: Frozen | None = None
@@ -76,6 +86,12 @@ class RollInCallback(BaseCallback):
         self._noted: list[tuple[int, int]] = []  # the start that each env was last seen at, if any
         if getattr(teacher, "steps", 0):
             claim(teacher, self)
+
+    @property
+    def env_steps(self) -> int:
+        """Environment steps so far: the agent's and all those of roll-ins."""
+        ended = 0 if self.school is None else self.school.steps
+        return self._earlier + ended + int(self._open.sum())
 
     # ------------------------------------------------------------------ Stable-Baselines3 asks
 
@@ -99,10 +115,14 @@ class RollInCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         infos, dones = self.locals["infos"], self.locals["dones"]
+        self._open += 1
         self._store_prefix()
         if np.any(dones):
             self._book(infos, dones, stepped=True)
-        return True
+        if self._limit is None or self.env_steps < self._limit:
+            return True
+        self._tell(f"learn stops after {self.env_steps:,} environment steps")
+        return False
 
     # ------------------------------------------------------------------ the school
 
@@ -115,7 +135,10 @@ class RollInCallback(BaseCallback):
         self.level = self._asked_level or suited_level(self.model)
         self._check(self.model)
         self._tell(f"level {self.level} for {type(self.model).__name__}, {LEVELS[self.level]}")
-        gamma = float(self.model.gamma)  # pyright: ignore[reportAttributeAccessIssue]
+        self._earlier, self.school = self.env_steps, None
+        self._open = np.zeros(env.num_envs, np.int64)
+        own = float(self.model.gamma)  # pyright: ignore[reportAttributeAccessIssue]
+        gamma = own if self._gamma is None else self._gamma
         self.school = School(
             self.teacher, SB3Link(env), gamma, seed=self.seed, keep_prefix=self.prefix == "replay"
         )
@@ -202,11 +225,12 @@ class RollInCallback(BaseCallback):
         return [(start.get("ticket", 0), start.get("serial", 0)) for start in found]
 
     def _note_starts(self, dones: Any) -> None:
-        """Whose episodes rolled in, of those that have just begun."""
+        """How many steps episodes that have just begun took to roll in, and so who acts there."""
         self._noted = self._starts()
-        if self.explorer is not None:
-            for i in np.flatnonzero(dones).tolist():
-                start = self._resets[i].get("rollin_start", {})
+        for i in np.flatnonzero(dones).tolist():
+            start = self._resets[i].get("rollin_start", {})
+            self._open[i] = start.get("hidden", 0) + start.get("cut", 0)
+            if self.explorer is not None:
                 self.explorer.acting[i] = start.get("hidden", 0) > 0
         if self.prefix == "replay":
             self._held = self.training_env.env_method("take_prefix", indices=[0])[0]
@@ -231,7 +255,7 @@ class RollInCallback(BaseCallback):
             record("rollin/late", teacher.late)
         for name in ("hidden", "cut", "abandoned", "episodes"):
             record(f"rollin/{name}", getattr(school, name))
-        record("rollin/env_steps", school.steps)
+        record("rollin/env_steps", self.env_steps)
         record("rollin/level", self.level)
 
     def save(self, path: str | Path) -> Path:
@@ -245,6 +269,7 @@ class RollInCallback(BaseCallback):
             "algorithm": type(self.model).__name__,
             "stable_baselines3": stable_baselines3.__version__,
             "stream": [int(word) for word in pack_generator(self._stream)],
+            "env_steps": self.env_steps,
         }
         if self.guide is not None:
             tensors |= {f"guide.{name}": value for name, value in self.guide.tensors().items()}
@@ -288,6 +313,8 @@ class RollInCallback(BaseCallback):
     def _take(self, tensors: files.Arrays, told: files.Saved) -> None:
         assert self.school is not None
         self.school.set_state(to_builtins(told.school))
+        known = 0 if told.env_steps is None else told.env_steps - self.school.steps
+        self._earlier = max(known, 0)  # steps of episodes that were being played
         unpack_generator(self._stream, np.array(told.stream, np.uint64))
         if version := told.school.guide:
             self.guide = freeze(self.model)

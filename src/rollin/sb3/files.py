@@ -73,6 +73,7 @@ class Saved(Struct, forbid_unknown_fields=True):
     stable_baselines3: str
     stream: Words
     explorer: ExplorerSaved | None = None
+    env_steps: Count | None = None  # 0.2.0 did not write it
 
     def __post_init__(self) -> None:
         if (self.explorer is None) != (self.level == 1):

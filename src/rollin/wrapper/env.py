@@ -32,7 +32,8 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     every episode is played with this guide, beta and gamma under the context of `set_context`.
     guide: an action for an observation and a context; one that is given here serves all plans whose
     own guide was not loaded.
-    gamma: the agent's discount; a roll-in stops with probability 1 - γ after each of its steps.
+    gamma: of roll-ins, which stop with probability 1 - γ after each step; the paper takes the
+    agent's discount. A smaller one shortens roll-ins, and the agent keeps its own.
     seed: of the stream that draws roll-ins, the env's own is left alone; give each env another. A
     reset with a seed begins a stream of both seeds, so that it repeats.
     show: how ω_{k-1} gets into the observation that the guide is shown; by default the entry

@@ -126,7 +126,8 @@ class Prefix:
             self._warned = True
             warnings.warn(
                 f"{self._cuts} of {self._rolled} roll-ins ended their episode before they "
-                "stopped: a smaller gamma, or a longer time limit, gives shorter ones.",
+                "stopped. Shorten them by a smaller gamma of RollIn, rollin.attach or "
+                "RollInCallback, and keep the learner's own discount; or give a longer time limit.",
                 stacklevel=4,
             )
 
