@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 
 from rollin.checks import shown
 from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_POLICY, read_bounded
 from rollin.texts import one_line
 
 Float = NDArray[np.float32]
@@ -73,7 +73,7 @@ class Policy:
         inside = path.is_dir()
         path = path / "policy.safetensors" if inside else path
         try:
-            tensors = load(read_bounded(path, LARGEST_DATA, follow=not inside))
+            tensors = load(read_bounded(path, LARGEST_POLICY, follow=not inside))
         except (SafetensorError, KeyError, ValueError) as error:  # also of dtypes NumPy lacks
             raise RollinError(
                 f"{path} is not a policy of a deep run, or is damaged: {error}."

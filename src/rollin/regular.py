@@ -1,18 +1,27 @@
 """Opening files that others may have put there: regular ones of a sane size, nothing else.
 
-A link may lead anywhere, a pipe waits for ever, a device has no end.
+A link may lead anywhere, a pipe waits for ever, a device has no end. The size of the opened file is
+checked before any of it is read: a sparse file of terabytes takes no space on a disk.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from rollin.errors import RollinError, reason
 
-LARGEST = 64 << 20  # bytes of a JSON file
-LARGEST_TABLE = 1 << 30  # of a CSV
-LARGEST_DATA = 8 << 30  # of tensors
+LARGEST = 32 << 20  # bytes of a JSON file
+LARGEST_STATUS = 1 << 20  # of a status.json, or of a study in TOML
+LARGEST_TABLE = 512 << 20  # of a CSV
+LARGEST_RECORDS = 128 << 20  # of a runs.csv, and of the files beside it
+LARGEST_POLICY = 1 << 30  # of a policy, or of an MDP
+LARGEST_STATE = 2 << 30  # of a checkpoint, whose replay is a file of its own
+LARGEST_REPLAY = 64 << 30  # of all transitions of a run, which are read part by part
+LARGEST_BUFFER = 8 << 30  # of a callback's file, which holds an explorer's replay
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
@@ -50,17 +59,30 @@ def check_regular(path: Path) -> None:
             raise RollinError(f"{path} could not be read: {reason(error)}.") from error
 
 
+@contextmanager
+def open_bounded(path: Path, most: int = LARGEST, *, follow: bool = False) -> Iterator[BinaryIO]:
+    """Open a regular file to read it; one of more than `most` bytes is refused unread."""
+    try:
+        with open(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
+            check_size(path, os.fstat(file.fileno()).st_size, most)
+            yield file
+    except OSError as error:
+        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
+
+
+def check_size(path: Path, size: int, most: int) -> None:
+    """Refuse a file that is larger than any of its kind."""
+    if size > most:
+        raise RollinError(
+            f"{path} has {size:,} bytes, and rollin reads at most {most:,} of such a file: restore "
+            "the original."
+        )
+
+
 def read_bounded(path: Path, most: int = LARGEST, *, follow: bool = False) -> bytes:
     """The bytes of a regular file of sane size; links, pipes and devices are refused."""
     try:
-        with open(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > most:
-                raise RollinError(
-                    f"{path} has {size:,} bytes, more than any file that rollin writes."
-                )
-            return file.read(most)
-    except OSError as error:
-        raise RollinError(f"{path} could not be read: {reason(error)}.") from error
+        with open_bounded(path, most, follow=follow) as file:
+            return file.read(min(os.fstat(file.fileno()).st_size, most))  # it may grow meanwhile
     except ValueError as error:  # a path that no system takes
         raise RollinError(f"{path} could not be read: {error}.") from error

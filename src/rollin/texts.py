@@ -9,7 +9,7 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _FORMLESS = re.compile(
@@ -83,10 +83,10 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     return "".join(lines)
 
 
-def csv_rows(text: str) -> list[list[str]]:
+def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
     """The cells of CSV, without the apostrophes of `csv_text`; `csv.Error` if it is none."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    return [[_unquoted(cell) for cell in row] for row in reader]
+    for row in csv.reader(lines, strict=True):
+        yield [_unquoted(cell) for cell in row]
 
 
 def _quoted(cell: str) -> str:

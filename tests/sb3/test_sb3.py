@@ -561,7 +561,7 @@ def safetensors(dtype: str, size: int, text: str) -> bytes:
     [
         (safetensors("BF16", 2, "{}"), r"is damaged, or was not written by a callback.*BF16"),
         (safetensors("F8_E4M3", 1, "{}"), r"is damaged, or was not written by a callback.*F8"),
-        (safetensors("F32", 4, "[" * 10**5), r"nested too deeply"),
+        (safetensors("F32", 4, "[" * 10**5), r"nested more than 64 levels deep"),
         (safetensors("F32", 4, "no JSON"), r"was not written by RollInCallback.save"),
         (safetensors("F32", 4, '{"format": 1}'), r"a format that this version does not know"),
         (safetensors("F32", 4, '{"format": 2}'), r"missing required field `school`"),
@@ -578,8 +578,8 @@ def test_files_that_no_callback_wrote_are_refused_in_one_sentence(data, words, t
 def test_a_file_that_is_too_large_or_a_link_is_not_read(tmp_path, monkeypatch):
     place = tmp_path / "model.rollin.safetensors"
     place.write_bytes(bytes(100))
-    monkeypatch.setattr(files, "LARGEST_DATA", 99)
-    with pytest.raises(RollinError, match="100 bytes, more than any file that rollin writes"):
+    monkeypatch.setattr(files, "LARGEST_BUFFER", 99)
+    with pytest.raises(RollinError, match="100 bytes, and rollin reads at most 99"):
         files.read(place)
     (tmp_path / "link").symlink_to(place)
     with pytest.raises(RollinError, match="is a link"):

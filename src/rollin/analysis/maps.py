@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_POLICY, read_bounded
 from rollin.runs.engines.tabular_options import TabularConfig
 from rollin.runs.engines.tabular_run import start_distributions
 from rollin.runs.mdps import load_mdp
@@ -152,9 +152,9 @@ def tensors_of(record: Record) -> dict[str, NDArray[Any]]:
     return {} if record.path is None else _load(record.path / "policy.safetensors")
 
 
-@cache
+@lru_cache(maxsize=8)  # a page may be of thousands of runs
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        return load(read_bounded(path, LARGEST_DATA))
+        return load(read_bounded(path, LARGEST_POLICY))
     except (RollinError, SafetensorError, KeyError, ValueError):  # the page does without its maps
         return {}

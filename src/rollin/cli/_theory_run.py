@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_POLICY, read_bounded
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular_options import TabularConfig
@@ -44,7 +44,7 @@ class Run:
         """R's terms with the run's own policies and start distributions, without smoothing."""
         path = self.path / "policy.safetensors"
         try:
-            policies = load(read_bounded(path, LARGEST_DATA)).get("log_policies", ())
+            policies = load(read_bounded(path, LARGEST_POLICY)).get("log_policies", ())
         except (SafetensorError, KeyError, ValueError) as error:
             raise RollinError(f"{path} cannot be read: {error}.") from error
         recursive = self.config.mu == "recursive"

@@ -21,7 +21,7 @@ from rollin.analysis.curves import panels
 from rollin.analysis.findings import ENOUGH, setting_of
 from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, results_of
-from rollin.regular import LARGEST_TABLE, read_bounded
+from rollin.regular import LARGEST_RECORDS, read_bounded
 from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, safe_name, table_csv, table_latex
 from rollin.report.pictures import Picture, pictures
@@ -119,7 +119,7 @@ def _keep_runs(collection: Collection, records: Sequence[Record], directory: Pat
         return
     data = write_records(records)
     path = directory / RUNS
-    there = read_bounded(path, LARGEST_TABLE) if os.path.lexists(path) else b""
+    there = read_bounded(path, LARGEST_RECORDS) if os.path.lexists(path) else b""
     if not set(there.splitlines()) <= set(data[RUNS].splitlines()):
         collection.notes.append(
             f"{path} was left as it is: it holds other runs than these. Move it away, or choose "

@@ -17,10 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_STATE, read_bounded
 from rollin.runs.files import (
     check_own,
-    checksum_in,
+    file_sha256,
     own_directory,
     read_json,
     remove_file,
@@ -81,11 +81,14 @@ def written_with(directory: Path) -> dict[str, str]:
         return {}
     raw = read_json(path)
     manifest: ManifestFile = converted(raw, ManifestFile, path)
-    return manifest.versions if _unchanged(manifest, raw, path) else {}
+    return manifest.versions if _unchanged(manifest, raw) else {}
 
 
-def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
-    """The latest complete checkpoint of this very spec, or None if there is none yet."""
+def read_checkpoint(directory: Path, spec_hash: str, *, arrays: bool = True) -> Checkpoint | None:
+    """The latest complete checkpoint of this very spec, or None if there is none yet.
+
+    arrays: whether to read their file; without it the checkpoint has none.
+    """
     check_own(directory)
     path = directory / MANIFEST
     if not os.path.lexists(path):
@@ -102,24 +105,25 @@ def read_checkpoint(directory: Path, spec_hash: str) -> Checkpoint | None:
             f"The checkpoint in {directory} belongs to another configuration: "
             "use the options it was made with, or another --out."
         )
-    if not _unchanged(manifest, raw, path):
+    if not _unchanged(manifest, raw):
         raise RollinError(
             f"{path} does not match its checksum: a value was changed. Restore it, or delete the "
             "checkpoint directory to start this run over."
         )
     if not _countable(manifest.values):
         raise RollinError(f"{path} holds a whole number that no run can count to. {ANEW}")
-    return Checkpoint(manifest.step, spec_hash, _read_arrays(directory, manifest), manifest.values)
+    found = _read_arrays(directory, manifest) if arrays else {}
+    return Checkpoint(manifest.step, spec_hash, found, manifest.values)
 
 
-def _unchanged(manifest: ManifestFile, raw: dict[str, Any], path: Path) -> bool:
+def _unchanged(manifest: ManifestFile, raw: dict[str, Any]) -> bool:
     """Whether a manifest is as it was written, as far as its format can tell."""
     if manifest.file != f"state-{manifest.step}.safetensors":
         return False
     if manifest.format == UNSEALED and manifest.checksum is None:
         return True
     rest = {name: value for name, value in raw.items() if name != "checksum"}
-    return manifest.checksum == checksum_in(path, seal, rest)
+    return manifest.checksum == seal(rest)
 
 
 def _countable(value: Any) -> bool:
@@ -135,13 +139,12 @@ def _read_arrays(directory: Path, manifest: ManifestFile) -> Arrays:
     path = directory / manifest.file
     if not os.path.lexists(path):
         raise RollinError(f"The checkpoint in {directory} cannot be read: {path.name} is missing.")
-    data = read_bounded(path, LARGEST_DATA)
-    if sha256(data) != manifest.sha256:
+    if file_sha256(path, LARGEST_STATE) != manifest.sha256:  # before its bytes are in memory
         raise RollinError(
             f"{path} does not match its checksum: the file was cut off or changed. {ANEW}"
         )
     try:
-        arrays = load(data)
+        arrays = load(read_bounded(path, LARGEST_STATE))
     except (SafetensorError, KeyError, ValueError) as error:
         raise RollinError(f"{path} cannot be read: {error}. {ANEW}") from error
     if manifest.format != UNSEALED and manifest.arrays != _forms(arrays):

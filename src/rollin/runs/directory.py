@@ -7,6 +7,7 @@ lost at any moment without losing more than the time since the last checkpoint.
 import math
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,17 +22,22 @@ from numpy.typing import NDArray
 
 from rollin.checks import flag
 from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST_DATA, check_regular, open_regular, read_bounded
+from rollin.regular import (
+    LARGEST_POLICY,
+    LARGEST_STATUS,
+    LARGEST_TABLE,
+    check_regular,
+    open_regular,
+)
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
     TEMPORARY,
-    checksum_in,
+    file_sha256,
     is_occupied,
     make_directory,
     read_json,
     remove_temporaries,
     seal,
-    sha256,
     write_json,
 )
 from rollin.runs.formats import (
@@ -60,8 +66,9 @@ from rollin.runs.versions import versions
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 POLICY = "policy.safetensors"
-KEPT = ("metrics.csv", "episodes.csv", POLICY)
-"""Files of a finished run whose checksums are in its result, as far as they are there."""
+KEPT = {"metrics.csv": LARGEST_TABLE, "episodes.csv": LARGEST_TABLE, POLICY: LARGEST_POLICY}
+"""Files of a finished run whose checksums are in its result, as far as they are there, and their
+largest sizes."""
 
 
 class RunBusyError(RollinError):
@@ -205,7 +212,7 @@ class RunDirectory:
         sums = converted(raw, ResultFile, path).sha256
         # versions without checksums did not name the processor, either
         summed = sums or (self.exists and self.config.processor)
-        if summed and sums.get(RESULT) != _sealed(raw, path):
+        if summed and sums.get(RESULT) != _sealed(raw):
             raise RollinError(
                 f"{path} does not match its checksum: a value was changed. Restore it, or run "
                 "again in another directory."
@@ -223,11 +230,11 @@ class RunDirectory:
     def check_files(self) -> None:
         """Refuse a finished run whose files are not those that its result was written with."""
         sums = self.result().get("sha256", {})
-        for name in KEPT:
+        for name, most in KEPT.items():
             path = self.path / name
             if name not in sums:  # of an older version, or one that it does not have
                 check_regular(path)
-            elif sha256(read_bounded(path, LARGEST_DATA)) != sums[name]:
+            elif file_sha256(path, most) != sums[name]:
                 raise RollinError(
                     f"{path} does not match its checksum in {RESULT}: it was changed or cut off. "
                     "Restore the original."
@@ -249,8 +256,8 @@ class RunDirectory:
         return read_columns(path, needed)
 
     def saved(self) -> Checkpoint:
-        """The last checkpoint of a run that is not finished."""
-        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "")
+        """The last checkpoint of a run that is not finished, without its arrays."""
+        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
         if found is None:
             raise RollinError("it has no checkpoint yet")
         return found
@@ -260,7 +267,7 @@ class RunDirectory:
         path = self.path / "status.json"
         if not os.path.lexists(path):
             return {}
-        found = msgspec.to_builtins(read_file(path, StatusFile))
+        found = msgspec.to_builtins(read_file(path, StatusFile, LARGEST_STATUS))
         older = found.pop("figures", None)
         return found if older is None else {"shown": older, **found}
 
@@ -287,16 +294,16 @@ class RunDirectory:
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final quantities, with checksums of them and of the other files; it is done."""
         kept = [name for name in KEPT if os.path.lexists(self.path / name)]
-        sums = {name: sha256(read_bounded(self.path / name, LARGEST_DATA)) for name in kept}
+        sums = {name: file_sha256(self.path / name, sys.maxsize) for name in kept}
         path, whole = self.path / RESULT, {**values, "sha256": sums}
-        whole["sha256"] = {**sums, RESULT: _sealed(whole, path)}
+        whole["sha256"] = {**sums, RESULT: _sealed(whole)}
         write_json(path, whole)
 
 
 def check_hash(found: ConfigFile, path: Path) -> ConfigFile:
     """Refuse a description of a run, read from a file, whose options are not those of its hash."""
     spec = {"engine": found.engine, "task": found.task, "config": found.config}
-    if found.spec_hash not in (None, checksum_in(path, digest, spec)):
+    if found.spec_hash not in (None, digest(spec)):
         raise RollinError(
             f"{path} does not match its spec_hash: engine, task or an option was changed by hand. "
             "Restore it, or use another directory for other options."
@@ -324,7 +331,7 @@ def _check_finite(spec: RunSpec[Any]) -> None:
                 raise RollinError(f"{flag(name)} must be a finite number, got {number}.")
 
 
-def _sealed(result: dict[str, Any], path: Path) -> str:
+def _sealed(result: dict[str, Any]) -> str:
     """The checksum of a result.
 
     The seconds are left out: in them alone may a run that was interrupted differ from one that was
@@ -332,7 +339,7 @@ def _sealed(result: dict[str, Any], path: Path) -> str:
     """
     rest = {name: value for name, value in result.items() if name != "seconds"}
     rest["sha256"] = {name: sum_ for name, sum_ in rest.get("sha256", {}).items() if name != RESULT}
-    return checksum_in(path, seal, rest)
+    return seal(rest)
 
 
 def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:

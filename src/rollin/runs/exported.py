@@ -15,15 +15,14 @@ import msgspec
 
 from rollin.errors import RollinError
 from rollin.policy import Policy
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_POLICY
 from rollin.runs.directory import POLICY, RunDirectory, check_hash
 from rollin.runs.files import (
-    checksum_in,
+    file_sha256,
     is_occupied,
     make_directory,
     read_json,
     seal,
-    sha256,
     write_atomically,
     write_json,
 )
@@ -58,11 +57,11 @@ class ExportedPolicy:
             )
         about: PolicyFile = converted(raw, PolicyFile, file)
         unsealed = {name: value for name, value in raw.items() if name != "checksum"}
-        if about.checksum != checksum_in(file, seal, unsealed):
+        if about.checksum != seal(unsealed):
             raise RollinError(
                 f"{file} does not match its checksum: a value was changed. Restore the original."
             )
-        if sha256(read_bounded(path / POLICY, LARGEST_DATA)) != about.sha256:
+        if file_sha256(path / POLICY, LARGEST_POLICY) != about.sha256:
             raise RollinError(
                 f"{path / POLICY} does not match its checksum in {ABOUT}: it was changed or cut "
                 "off. Restore the original."
@@ -108,7 +107,7 @@ def write_policy(
     told: dict[str, Any] = {
         "format": FORMAT,
         **msgspec.to_builtins(about),
-        "sha256": sha256(read_bounded(out / POLICY, LARGEST_DATA)),
+        "sha256": file_sha256(out / POLICY, LARGEST_POLICY),
     }
     whole = {**told, "checksum": seal(told)}
     write_atomically(out / CARD, card(converted(whole, PolicyFile, out / ABOUT)).encode())

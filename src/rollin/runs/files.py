@@ -2,17 +2,17 @@
 
 import hashlib
 import json
-import math
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rollin.errors import RollinError, reason
-from rollin.regular import read_bounded
+from rollin.regular import LARGEST, open_bounded, read_bounded
 from rollin.runs.systems import patiently, sync_directory
+from rollin.values import ExcessError, finite, parse_json
 
+PART = 1 << 20  # bytes of a file that are in memory at a time
 TEMPORARY = ".rollin-"  # how names of unfinished files begin
 
 
@@ -51,13 +51,13 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     write_atomically(path, text.encode(errors="replace"), durable=durable)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, or say which file is broken."""
-    data = read_bounded(path)
+def read_json(path: Path, most: int = LARGEST) -> dict[str, Any]:
+    """Read a JSON object of at most so many bytes, or say which file is broken."""
+    data = read_bounded(path, most)
     try:
-        value = json.loads(data.decode(), parse_float=_finite, parse_constant=_finite)
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
+        value = parse_json(data.decode(), finite)
+    except ExcessError as error:
+        raise RollinError(f"{path} cannot be read: {error}. Restore the original.") from error
     except ValueError as error:
         raise RollinError(
             f"{path} is not valid JSON ({error}): the file was cut off or edited; "
@@ -81,17 +81,7 @@ def _encodable(value: Any) -> bool:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
-    except RecursionError:  # told where it is used
-        return True
     return True
-
-
-def _finite(text: str) -> float:
-    """A number of a JSON file; Python would also take NaN, Infinity and 1e999."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
-    return number
 
 
 def sha256(data: bytes) -> str:
@@ -99,18 +89,19 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def file_sha256(path: Path, most: int) -> str:
+    """The checksum of a file of at most so many bytes, which is read part by part."""
+    sum_ = hashlib.sha256()
+    with open_bounded(path, most) as file:
+        while part := file.read(PART):
+            sum_.update(part)
+    return sum_.hexdigest()
+
+
 def seal(values: Any) -> str:
     """The checksum of plain values, the same before they are written and after they are read."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return sha256(text.encode())
-
-
-def checksum_in(path: Path, checksum: Callable[[Any], str], value: Any) -> str:
-    """A checksum of a file's values, which may be nested deeper than Python can follow."""
-    try:
-        return checksum(value)
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
 
 
 def remove_temporaries(directory: Path) -> None:

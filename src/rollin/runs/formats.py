@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rollin.errors import RollinError
+from rollin.regular import LARGEST
 from rollin.runs.files import read_json
 
 FileType = TypeVar("FileType", bound=Struct)
@@ -138,17 +139,15 @@ class ProgressSaved(Struct, forbid_unknown_fields=True):
     completed: tuple[Count, Count, str] | None = None
 
 
-def read_file(path: Path, kind: type[FileType]) -> FileType:
-    """A JSON file as its type."""
-    return converted(read_json(path), kind, path)
+def read_file(path: Path, kind: type[FileType], most: int = LARGEST) -> FileType:
+    """A JSON file of at most so many bytes as its type."""
+    return converted(read_json(path, most), kind, path)
 
 
 def converted(value: Any, kind: Any, path: Path) -> Any:
     """Plain values of a file as a type."""
     try:
         return msgspec.convert(value, kind)
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
     except msgspec.ValidationError as error:
         raise RollinError(
             f"{path} cannot be read: {_words(error)}. It was edited, or is from another version: "

@@ -5,8 +5,9 @@ switches.csv (when contexts were entered). They are small enough to commit.
 """
 
 import csv
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_TABLE, read_bounded
+from rollin.regular import LARGEST_RECORDS, open_bounded
 from rollin.texts import csv_rows, csv_text
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
@@ -297,10 +298,29 @@ def _record(
     )
 
 
-def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
+class _Row(Mapping[str, str]):
+    """A row of a CSV; all share the places of its columns, where a dict would hold them again."""
+
+    __slots__ = ("_cells", "_places")
+
+    def __init__(self, places: Mapping[str, int], cells: Sequence[str]) -> None:
+        self._places, self._cells = places, cells
+
+    def __getitem__(self, name: str) -> str:
+        return self._cells[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _rows(path: Path, needed: Iterable[str]) -> list[_Row]:
     try:
-        text = read_bounded(path, LARGEST_TABLE).decode()
-        header, *rows = [row for row in csv_rows(text) if row] or [[]]
+        with open_bounded(path, LARGEST_RECORDS) as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            header, *rows = [row for row in csv_rows(text) if row] or [[]]
     except (UnicodeDecodeError, csv.Error) as error:
         raise RollinError(f"{path} cannot be read: {error}.") from error
     if missing := [name for name in needed if name not in header]:
@@ -308,14 +328,15 @@ def _rows(path: Path, needed: Iterable[str]) -> list[dict[str, str]]:
             f"{path} has no column {', '.join(missing)}: it is from another version, or is another "
             "kind of file. Create it again from its runs with rollin report."
         )
+    places = {name: place for place, name in enumerate(header)}
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise RollinError(f"{path}, line {line} cannot be read: it is not as long as line 1.")
-    return [dict(zip(header, row, strict=True)) for row in rows]
+    return [_Row(places, row) for row in rows]
 
 
-def _by_run(rows: Sequence[dict[str, str]]) -> dict[tuple[str, ...], list[dict[str, str]]]:
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
+def _by_run(rows: Sequence[_Row]) -> dict[tuple[str, ...], list[_Row]]:
+    found: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         found.setdefault(_who(row), []).append(row)
     return found

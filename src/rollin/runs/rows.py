@@ -4,21 +4,22 @@ import csv
 import hashlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST_TABLE, open_regular, read_bounded
-from rollin.runs.files import sha256
+from rollin.regular import LARGEST_TABLE, open_bounded, open_regular
 from rollin.runs.formats import MOST, RowsCounted, converted
 from rollin.texts import csv_rows, csv_text
 
 CURVE_POINTS = 50  # of a curve that is thinned
+LONGEST_LINE = 1 << 20  # bytes of a CSV's line
 
 
 class MetricsWriter:
@@ -58,65 +59,81 @@ class MetricsWriter:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Cut the file back to the rows that a checkpoint counted (0: start anew)."""
         counted: RowsCounted = converted(state, RowsCounted, self.path)
-        kept = counted_part(self.path, counted)
+        size, self._sum = counted_part(self.path, counted)
         self.rows = counted.rows
         self._buffer.clear()
-        self._sum = hashlib.sha256(kept)
-        if kept:
-            os.truncate(self.path, len(kept))
+        if size:
+            os.truncate(self.path, size)
         else:
             self.path.unlink(missing_ok=True)
 
 
-def counted_part(path: Path, counted: RowsCounted) -> bytes:
-    """What a CSV held when a checkpoint counted its rows, nothing if there were none."""
+def counted_part(path: Path, counted: RowsCounted) -> tuple[int, "hashlib._Hash"]:
+    """Size and checksum of what a CSV held when a checkpoint counted its rows."""
+    size, sum_ = 0, hashlib.sha256()
     if not os.path.lexists(path):
         if counted.rows:
             raise RollinError(f"{path} is missing, but a checkpoint counts {counted.rows} rows.")
-        return b""
-    lines = read_bounded(path, LARGEST_TABLE).splitlines(keepends=True)
-    if not counted.rows:
-        return b""
-    if len(lines) <= counted.rows or not lines[counted.rows].endswith(b"\n"):
-        whole = sum(line.endswith(b"\n") for line in lines)
-        raise RollinError(
-            f"{path} has {max(whole - 1, 0)} rows, its checkpoint counts {counted.rows}: "
-            "the file was cut off. Delete the run directory to start over."
-        )
-    kept = b"".join(lines[: counted.rows + 1])
-    if counted.sha256 not in (None, sha256(kept)):
+        return size, sum_
+    with open_bounded(path, LARGEST_TABLE) as file:
+        for row in range(counted.rows + 1 if counted.rows else 0):
+            line = file.readline(LONGEST_LINE)
+            if not line.endswith(b"\n"):
+                raise RollinError(
+                    f"{path} has {max(row - 1, 0)} rows, its checkpoint counts {counted.rows}: "
+                    "the file was cut off. Delete the run directory to start over."
+                )
+            size += len(line)
+            sum_.update(line)
+    if counted.rows and counted.sha256 not in (None, sum_.hexdigest()):
         raise RollinError(
             f"{path} does not match its checksum: rows were changed. Restore them, or delete the "
             "run directory to start over."
         )
-    return kept
+    return size, sum_
 
 
 def read_metrics(path: Path) -> dict[str, list[float]]:
     """Columns of a metrics.csv; a half-written last line is left out."""
-    return columns_in(read_bounded(path, LARGEST_TABLE), path)
+    return {name: column.tolist() for name, column in _columns(path)[0].items()}
 
 
-def columns_in(data: bytes, path: Path) -> dict[str, list[float]]:
-    """Columns of a CSV of numbers by name; a half-written last line is left out."""
+def _columns(path: Path) -> tuple[dict[str, "array[float]"], str]:
+    """Columns of a CSV of numbers by name, and the checksum of the whole file.
+
+    A half-written last line is left out. The file is read line by line: as text its cells would
+    take many times the memory of their numbers.
+    """
+    sum_ = hashlib.sha256()
     try:
-        text = data[: data.rfind(b"\n") + 1].decode()
-        rows = csv_rows(text)
-        if not rows:
-            return {}
-        _check_table(rows)
-        return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+        with open_bounded(path, LARGEST_TABLE) as file:
+            columns = _numbers(csv_rows(_lines(file, sum_)))
+            return columns, sum_.hexdigest()
     except (ValueError, csv.Error) as error:
         raise RollinError(f"{path} cannot be read: {error}. Restore the original.") from error
 
 
-def _check_table(rows: Sequence[Sequence[str]]) -> None:
-    header = rows[0]
+def _numbers(rows: Iterator[list[str]]) -> dict[str, "array[float]"]:
+    header = next(rows, [])
     if len(set(header)) < len(header):
         raise ValueError("two of its columns have the same name")
-    for line, row in enumerate(rows, 1):
+    columns = {name: array("d") for name in header}
+    for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise ValueError(f"line {line} has {len(row)} of {len(header)} columns")
+        for column, cell in zip(columns.values(), row, strict=True):
+            column.append(float(cell))
+    return columns
+
+
+def _lines(file: BinaryIO, sum_: "hashlib._Hash") -> Iterator[str]:
+    """The complete lines of a CSV; all that is read goes into the checksum."""
+    while line := file.readline(LONGEST_LINE):
+        sum_.update(line)
+        if line.endswith(b"\n"):
+            yield line.decode()
+        elif len(line) == LONGEST_LINE:
+            raise ValueError(f"a line has more than {LONGEST_LINE:,} bytes")
 
 
 def read_columns(
@@ -128,10 +145,9 @@ def read_columns(
     """
     if not os.path.lexists(path):
         raise RollinError(f"{path.name} is missing")
-    data = read_bounded(path, LARGEST_TABLE)
-    if checksum not in (None, sha256(data)):
+    columns, sum_ = _columns(path)
+    if checksum not in (None, sum_):
         raise RollinError(f"{path.name} does not match its checksum: it was changed or cut off")
-    columns = columns_in(data, path)
     if missing := [name for name in ("step", *needed.values()) if name not in columns]:
         raise RollinError(f"{path.name} lacks {', '.join(missing)}")
     steps = columns["step"]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from rollin.arrays import Float
 from rollin.checks import at_least, instance
 from rollin.errors import RollinError, reason
+from rollin.regular import LARGEST_REPLAY, check_size
 from rollin.sac import rows
 from rollin.sac.ages import Rows, draw_ages
 from rollin.sac.bits import source
@@ -290,7 +291,9 @@ class Replay:
                         f"{path} holds other rows than expected ({there} there, "
                         f"{wanted.decode().strip()} expected): it belongs to another run."
                     )
-                size = (file.seek(0, os.SEEK_END) - HEADER) // row
+                whole = file.seek(0, os.SEEK_END)
+                check_size(path, whole, LARGEST_REPLAY)
+                size = (whole - HEADER) // row
                 if size < total:
                     raise RollinError(
                         f"{path} holds {size} rows, its checkpoint counts {total}: the file was "

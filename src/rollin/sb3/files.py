@@ -15,9 +15,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.errors import RollinError, told
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_BUFFER, read_bounded
 from rollin.runs.files import write_atomically
 from rollin.runs.formats import Count
+from rollin.values import ExcessError, finite, parse_json
 
 FORMAT = 2
 KEY = "rollin"
@@ -102,7 +103,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         raise RollinError(
             f"{path} does not exist: callback.save(model_path) writes it beside the model."
         )
-    data = read_bounded(path, LARGEST_DATA)
+    data = read_bounded(path, LARGEST_BUFFER)
     try:
         tensors = load(data)
         header = data[8 : 8 + int.from_bytes(data[:8], "little")]
@@ -112,10 +113,10 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
             f"{path} is damaged, or was not written by a callback: {told(error)}."
         ) from error
     try:
-        values = msgspec.json.decode(text)
-    except RecursionError as error:
-        raise RollinError(f"{path} is nested too deeply to be one of rollin's files.") from error
-    except msgspec.DecodeError as error:
+        values = parse_json(text, finite)
+    except ExcessError as error:
+        raise RollinError(f"{path} cannot be read: {error}. Restore the original.") from error
+    except ValueError as error:
         raise RollinError(f"{path} was not written by RollInCallback.save.") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise RollinError(

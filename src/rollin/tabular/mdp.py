@@ -6,6 +6,7 @@ everything below may rely on it; `TabularTask` is the MDP of one context.
 
 import hashlib
 import io
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from rollin.checks import instance
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_DATA, read_bounded
+from rollin.regular import LARGEST_POLICY, check_size, read_bounded
 from rollin.texts import short_repr
 
 Array = NDArray[np.float64]
@@ -205,7 +206,10 @@ class ContextualMDP:
     def load(cls, path: str | Path) -> "ContextualMDP":
         """Read what `save` wrote, or any `.npz` with transitions, rewards, gamma and rho."""
         try:
-            data = read_bounded(Path(path), LARGEST_DATA, follow=True)
+            data = read_bounded(Path(path), LARGEST_POLICY, follow=True)
+            with zipfile.ZipFile(io.BytesIO(data)) as packed:
+                unpacked = sum(part.file_size for part in packed.infolist())
+            check_size(Path(f"{path}, unpacked,"), unpacked, LARGEST_POLICY)
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
         except RollinError:
