@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from rollin import regular
+from rollin.checks import at_least
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.policy import Policy
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.directory import RunDirectory
-from rollin.runs.files import file_sha256, read_json, sha256
+from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.files import file_sha256, read_json, sha256, write_json
 from rollin.runs.formats import RowsCounted
+from rollin.runs.options import configured
 from rollin.runs.records import read_records
 from rollin.runs.rows import counted_part, read_columns, read_metrics
 from rollin.sac.replay import Replay, RowLayout
@@ -167,3 +170,69 @@ def test_a_curve_is_drawn_without_a_look_at_the_arrays(unfinished, tmp_path) -> 
         assert main(["resume", str(unfinished)]) == 2
     finally:
         os.truncate(state, size)
+
+
+HEAD = 'task = "point-umaze"\n'
+BETAS = [number / 1000 for number in range(100)]
+STUDIES = {
+    "conditions": (f"grid = {{beta = {BETAS}, gamma = {BETAS}}}", "at most 5,000 conditions"),
+    "seeds": ("seeds = 1000000000\ngrid = {beta = [0, 0.1]}", "at most 100,000 runs, got 2 "),
+    "blocks": ("[[block]]\n" * 5001, "at most 5,000 conditions, got 5,001"),
+    "name": (f'name = "{"x" * 5000}"', "of length <= 4096, at name"),
+    "readings": (f"readings = {['kappa'] * 300}", "of length <= 256, at readings"),
+    "reading": (f'readings = ["kappa@{"9" * 4000}"]', "A reading must be a quantity"),
+    "digits": (f"seeds = {'9' * 5000}", "a whole number of more than 40 digits"),
+    "fewer digits": (f"seeds = {'9' * 400}", "a whole number of more than 40 digits"),
+    "deep": (f"options = {{path = {'[' * 900}{']' * 900}}}", "nested more than 64 levels deep"),
+    "less deep": (f"options = {{path = {'[' * 70}{']' * 70}}}", "nested more than 64 levels deep"),
+    "dotted": (f"options.{'a.' * 100_000}a = 1", "nested more than 64 levels deep"),
+    "nan": ("options = {beta = nan}", "beta must be a finite number, got nan"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_beyond_bounds_is_refused_before_it_is_made(name, tmp_path) -> None:
+    text, words = STUDIES[name]
+    (tmp_path / "s.toml").write_text(HEAD + text)
+    with pytest.raises(RollinError) as refused:
+        study_from(tmp_path / "s.toml")
+    assert words in str(refused.value)
+    assert len(str(refused.value)) < 5000
+
+
+DEEP = "[" * 2000 + "]" * 2000
+DIGITS = "[" + "9" * 5000 + "]"
+
+
+@pytest.mark.parametrize("text", [DEEP, DIGITS, "[" * 70 + "]" * 70, "[[0, 0], [1e999, 0]]"])
+@pytest.mark.parametrize("option", ["path", "contexts", "env_options"])
+def test_json_in_an_option_is_bounded(option, text, tmp_path, capsys) -> None:
+    given = f"R={text}" if option == "env_options" else text
+    flag = "--" + option.replace("_", "-")
+    words = [flag, given] if option == "env_options" else [flag, given, "--threshold", "1"]
+    assert main(["train", "point-umaze", *words, "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("rollin: ")
+    assert told.count("\n") == 1
+    assert "1e999" in text or "levels deep" in told or "40 digits" in told
+
+
+def test_a_whole_number_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(RollinError, match="steps must be a whole number, got 1000"):
+        configured(TabularConfig(), {"steps": 10**400})
+    with pytest.raises(RollinError, match="must be at most"):
+        at_least(1, "n", 10**400)
+
+
+def test_a_long_status_is_listed_in_few_words(tmp_path, capsys) -> None:
+    run = RunDirectory.claim(tmp_path / "a", SPECS["tabular"], None, "")
+    run.write_status("failed", error="x" * 100_000)
+    assert (tmp_path / "a" / "status.json").stat().st_size < 5000
+    told = {**read_json(tmp_path / "a" / "status.json"), "error": "x" * 1_000_000}
+    write_json(tmp_path / "a" / "status.json", told)
+    assert main(["list", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out) < 10_000
+    many = {**told, "error": "", "shown": {str(number): "" for number in range(100)}}
+    write_json(tmp_path / "a" / "status.json", many)
+    assert main(["list", str(tmp_path)]) == 0
+    assert "of length <= 64, at shown" in " ".join(capsys.readouterr().out.split())

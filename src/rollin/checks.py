@@ -77,7 +77,10 @@ def check_gamma(gamma: float) -> float:
 
 def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
     """A whole number that must not be smaller than `least`, nor larger than `most`."""
-    if not isinstance(value, Real) or not math.isfinite(value) or value != int(value):
+    whole = isinstance(value, int) or (
+        isinstance(value, Real) and math.isfinite(value) and value == int(value)
+    )
+    if not whole:
         raise RollinError(f"{name} must be a whole number, got {shown(value)}.")
     if value < least:
         raise RollinError(f"{name} must be at least {least}, got {value}.")

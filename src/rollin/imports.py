@@ -99,9 +99,9 @@ def factory_here(name: str) -> str:
     """
     module = name.removesuffix(".py").replace("/", ".")
     path = Path(*module.split(".")).with_suffix(".py") if module else Path()
-    if not path.is_file():
-        return ""
     try:
+        if not path.is_file():
+            return ""
         body = ast.parse(path.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return ""

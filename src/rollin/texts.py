@@ -25,6 +25,7 @@ _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*", re.ASCII)
 """What begins with a sign and is no formula: numbers as we write them."""
 
 _END = "\r\n"  # cells that hold either letter are then in quotes; files have \n
+LONGEST = 2000  # letters of a sentence, which may quote a file
 
 _PLAIN = {
     "κ": "kappa", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "Δ": "Delta", "ε": "eps",

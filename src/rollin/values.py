@@ -20,7 +20,7 @@ def parse_json(text: str, parse_float: Callable[[str], float] = float) -> Any:
             text, parse_float=parse_float, parse_constant=parse_float, parse_int=_whole
         )
     except RecursionError as error:
-        raise _too_deep() from error
+        raise too_deep() from error
     check_bounds(value)
     return value
 
@@ -30,7 +30,7 @@ def check_bounds(value: Any) -> None:
     layer, depth = [value], 0
     while layer:
         if depth > DEEPEST:
-            raise _too_deep()
+            raise too_deep()
         inner: list[Any] = []
         for part in layer:
             if isinstance(part, dict):
@@ -38,7 +38,7 @@ def check_bounds(value: Any) -> None:
             elif isinstance(part, list | tuple):
                 inner.extend(part)
             elif isinstance(part, int) and abs(part) >= 10**MOST_DIGITS:
-                raise _too_long()
+                raise too_long()
         layer, depth = inner, depth + 1
 
 
@@ -52,13 +52,15 @@ def finite(text: str) -> float:
 
 def _whole(text: str) -> int:
     if len(text) > MOST_DIGITS + 1:  # and a sign
-        raise _too_long()
+        raise too_long()
     return int(text)
 
 
-def _too_deep() -> ExcessError:
+def too_deep() -> ExcessError:
+    """What to raise where Python itself could not follow."""
     return ExcessError(f"it is nested more than {DEEPEST} levels deep")
 
 
-def _too_long() -> ExcessError:
+def too_long() -> ExcessError:
+    """What to raise for a number that Python itself does not read."""
     return ExcessError(f"it holds a whole number of more than {MOST_DIGITS} digits")

@@ -10,7 +10,7 @@ from rollin import __version__
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError, debug_hint, show_traceback, told
 from rollin.imports import only_named
-from rollin.texts import one_line
+from rollin.texts import LONGEST, one_line
 
 COMMANDS = {
     "demo": "four rooms, baseline against ROLLIN, with a report to open",
@@ -28,7 +28,6 @@ COMMANDS = {
 }
 
 NOBODY_READS = 128 + 13  # the code of a program that SIGPIPE has ended
-LONGEST = 2000  # letters of a sentence, which may quote a file
 
 USAGE = """usage: rollin COMMAND [options]
 

@@ -15,6 +15,7 @@ from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.systems import LARGEST_PID, is_alive, process_began
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
+from rollin.texts import LONGEST, one_line
 
 MANY = 40  # runs, above which those that are done or wait are only counted
 WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off
@@ -64,11 +65,12 @@ def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
     try:
         status = run.status()
     except RollinError as error:
-        return f"broken: status.json holds other values than expected: {error}", {}
+        told = f"broken: status.json holds other values than expected: {error}"
+        return one_line(told, LONGEST), {}
     try:
         return _describe(run, status)
     except RollinError as error:
-        return f"broken: {error}", {}
+        return one_line(f"broken: {error}", LONGEST), {}
 
 
 def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -80,7 +82,8 @@ def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str,
     if state == "running" and not _alive(status):
         state = "killed"
     if not {"step", "steps", "shown"} <= status.keys():
-        return (f"{state}: {status['error']}" if "error" in status else state), {}
+        told = f"{state}: {status['error']}" if "error" in status else state
+        return one_line(told, LONGEST), {}
     return state, {"steps_per_second": 0.0, "eta_seconds": None, **status}
 
 
@@ -105,11 +108,11 @@ def sweep_standing(
     try:
         sweep = read_sweep(path)
     except RollinError as error:
-        return f"{where}: {error}", None
+        return one_line(f"{where}: {error}", LONGEST), None
     planned = [path.parent / name for name in sweep.runs]
     names = ", ".join([entry.name for entry in sweep.studies] or sweep.tables)
     length = "" if sweep.scale == 1 else f" at {sweep.scale:g} of the full length"
-    return f"{where}: {names}{length}", overview_of(planned, found)
+    return one_line(f"{where}: {names}{length}", LONGEST), overview_of(planned, found)
 
 
 def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:

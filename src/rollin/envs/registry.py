@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from rollin.envs.mujoco_extra import mujoco_for
 from rollin.errors import RollinError, foreign
 from rollin.imports import factory_here, from_here, load_named
 from rollin.names import plain_name
+from rollin.values import ExcessError, parse_json
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,10 @@ def _parse(option: str) -> tuple[str, Any]:
     if not equals or not name.isidentifier():
         raise RollinError(f"An option of the environment must be name=value, got {option!r}.")
     try:
-        return name, json.loads(value)
+        return name, parse_json(value)
+    except ExcessError as error:
+        raise RollinError(
+            f"The environment's option {name} cannot be read: {error}. Give a smaller value."
+        ) from error
     except ValueError:
         return name, value

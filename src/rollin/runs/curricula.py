@@ -1,6 +1,5 @@
 """From the options of a run of ROLLIN to its environment, its curriculum and its teacher."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from rollin.errors import RollinError
 from rollin.runs.engines.rollin_options import RULES_WITHOUT, VISITED, WALK, RollinConfig
 from rollin.runs.spec import RunSpec
 from rollin.streams import Streams
+from rollin.values import finite, parse_json
 
 STEP = 1 / 12  # of the path: the first step where none is given
 
@@ -239,6 +239,6 @@ def _rule(config: RollinConfig, own: Curriculum | None) -> EpisodeRule | None:
 
 def _json(flag: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text, finite)
     except ValueError as error:
         raise RollinError(f"{flag} must be JSON, such as '[[0, 0], [8, 0]]': {error}.") from error

@@ -63,6 +63,7 @@ from rollin.runs.systems import (
 )
 from rollin.runs.trust import code_in, signature
 from rollin.runs.versions import versions
+from rollin.texts import LONGEST, one_line
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 POLICY = "policy.safetensors"
@@ -288,6 +289,8 @@ class RunDirectory:
             "updated": round(time.time(), 1),
             **values,
         }
+        if "error" in told:
+            told["error"] = one_line(str(told["error"]), LONGEST)
         with suppress(RollinError):
             write_json(self.path / "status.json", told, durable=False)
 

@@ -25,6 +25,10 @@ MOST = 2**53  # beyond, a float64 does not count one by one
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0)]
+Name = Annotated[str, Meta(max_length=4096)]  # a task may be a path
+Labels = Annotated[dict[Name, Name], Meta(max_length=256)]
+Names = Annotated[list[Name], Meta(max_length=256)]
+Shown = Annotated[dict[Name, Name], Meta(max_length=64)]  # a column each
 
 
 class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -35,19 +39,19 @@ class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
     task is code.
     """
 
-    engine: str
-    task: str
+    engine: Name
+    task: Name
     config: dict[str, Any]
-    spec_hash: str | None = None
-    fingerprint: str | None = None
-    versions: dict[str, str] = {}
+    spec_hash: Name | None = None
+    fingerprint: Name | None = None
+    versions: Labels = {}
     command: str = ""
-    processor: str = ""
+    processor: Name = ""
     curriculum: dict[str, list[Any]] | None = None
-    family: str = ""
-    labels: dict[str, str] = {}
+    family: Name = ""
+    labels: Labels = {}
     scale: Annotated[float, Meta(gt=0)] = 1.0
-    key: str = ""
+    key: Name = ""
     signature: str | None = None
 
 
@@ -76,16 +80,16 @@ class StatusFile(Struct, omit_defaults=True):
     began: when the process did, as the system counts: its number may since be another's.
     """
 
-    state: str = "waiting"
+    state: Name = "waiting"
     pid: Count = 0
     began: Count | None = None
-    host: str = ""
+    host: Name = ""
     updated: float = 0.0
     error: str | None = None
     step: Count | None = None
     steps: Annotated[int, Meta(ge=1, le=MOST)] | None = None
-    shown: dict[str, str] | None = None
-    figures: dict[str, str] | None = None
+    shown: Shown | None = None
+    figures: Shown | None = None
     steps_per_second: Seconds = 0.0
     eta_seconds: Seconds | None = None
     compiling: bool = False

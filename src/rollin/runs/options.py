@@ -18,6 +18,7 @@ import numpy as np
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.runs.spec import RunConfig
+from rollin.values import parse_json
 
 Options = TypeVar("Options")
 
@@ -147,7 +148,7 @@ def config_from(kind: type[Options], values: Any, where: str = "config.json") ->
 def read_value(text: str) -> Any:
     """The value that a text stands for: JSON, a fraction such as 1/24, or a word."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         value = text
     if isinstance(value, str) and "/" in text:
@@ -197,9 +198,9 @@ def _as(kind: Any, value: Any) -> tuple[Any] | None:
         whole = isinstance(value, int) or value.is_integer()
         try:
             number = kind(value) if kind is float or whole else None
+            return None if number is None or not math.isfinite(number) else (number,)
         except OverflowError:
             return None
-        return None if number is None or not math.isfinite(number) else (number,)
     if kind is str and isinstance(value, str):
         return (value,)
     if kind is str and isinstance(value, list | tuple):

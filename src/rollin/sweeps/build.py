@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 from rollin.checks import shown
@@ -13,6 +14,9 @@ from rollin.runs.records import Reading
 from rollin.sweeps.condition import Condition
 
 NOT_SWEPT = ("seed",)  # which a study has of its own
+MOST_CONDITIONS = 5_000  # of a study
+MOST_RUNS = 100_000  # of a sweep
+LONGEST_STEP = 16  # digits of a reading's
 
 
 def block(
@@ -37,6 +41,7 @@ def block(
             raise RollinError(f"{name} is in both the grid and the options: leave one out.")
         if name in named:
             raise RollinError(f"{name} is in both the grid and the labels: leave one out.")
+    check_conditions(points(grid))
     found = []
     for point in product(*([_value(v) for v in values] for values in grid.values())):
         chosen = dict(zip(grid, point, strict=True))
@@ -45,6 +50,29 @@ def block(
         told = {name: value_text(typed.get(name, chosen[name])) for name in grid}
         found.append(Condition({**named, **told}, task, made.options))
     return found
+
+
+def points(grid: Mapping[str, Sequence[Any]]) -> int:
+    """The number of conditions that a grid makes."""
+    return prod(len(values) for values in grid.values())
+
+
+def check_conditions(count: int) -> None:
+    """Refuse more conditions than a study can have, before they are made."""
+    if count > MOST_CONDITIONS:
+        raise RollinError(
+            f"A study has at most {MOST_CONDITIONS:,} conditions, got {count:,}: give its grid "
+            "fewer values, or make several studies of it."
+        )
+
+
+def check_runs(conditions: int, seeds: int) -> None:
+    """Refuse more runs than a sweep can have, before they are planned."""
+    if conditions * seeds > MOST_RUNS:
+        raise RollinError(
+            f"A sweep has at most {MOST_RUNS:,} runs, got {conditions:,} conditions with "
+            f"{seeds:,} seeds each: take fewer seeds, or fewer conditions."
+        )
 
 
 def _check_options(task: str, names: Sequence[str]) -> None:
@@ -62,7 +90,9 @@ def reading(text: str) -> Reading:
     """From `quantity` or `quantity@step`."""
     quantity, at, step = text.partition("@")
     count = step.replace("_", "").replace(",", "")
-    if not quantity or (at and not (count.isdecimal() and int(count) > 0)):
+    if not quantity or (
+        at and not (count.isdecimal() and len(count) <= LONGEST_STEP and int(count))
+    ):
         raise RollinError(
             f"A reading must be a quantity, or quantity@step such as kappa@500000, got {text!r}."
         )

@@ -102,13 +102,15 @@ class StudyPlan:
         apart = set(filter_names(self.baseline))
         if apart & set(METHOD):
             apart |= set(METHOD)
-        bases = select(self.conditions, self.baseline, none_is_fine=True)
+        bases: dict[frozenset[tuple[str, str]], list[Condition]] = {}
+        for base in select(self.conditions, self.baseline, none_is_fine=True):
+            bases.setdefault(_rest(base, apart), []).append(base)
         chosen = self.conditions
         if self.compared:
             chosen = tuple(select(self.conditions, self.compared, none_is_fine=True))
         found: dict[int, Condition] = {}
         for one in chosen:
-            same = [base for base in bases if _rest(base, apart) == _rest(one, apart)]
+            same = bases.get(_rest(one, apart), [])
             if len(same) == 1 and same[0] is not one:
                 found[id(one)] = same[0]
         return found
@@ -118,5 +120,5 @@ class StudyPlan:
         return any(base is condition for base in self._partners.values())
 
 
-def _rest(condition: Condition, apart: set[str]) -> dict[str, str]:
-    return {name: value for name, value in condition.labels.items() if name not in apart}
+def _rest(condition: Condition, apart: set[str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, value) for name, value in condition.labels.items() if name not in apart)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rollin.checks import at_least, did_you_mean
 from rollin.errors import RollinError
 from rollin.runs.records import Reading
-from rollin.sweeps.build import block, reading
+from rollin.sweeps.build import block, check_conditions, check_runs, reading
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.plan import KAPPA, METHOD, StudyPlan
 from rollin.sweeps.select import select
@@ -89,7 +89,8 @@ def checked_study(
         raise RollinError(f"A study's name must be a plain word, got {name!r}.")
     if not conditions:
         raise RollinError(f"The study {name} has no conditions: give it a grid, or a block.")
-    at_least(1, "seeds", seeds)
+    check_conditions(len(conditions))
+    check_runs(len(conditions), at_least(1, "seeds", seeds))
     _check_told_apart(name, conditions)
     if baseline:
         select(conditions, baseline, "baseline")

@@ -18,6 +18,7 @@ grid = { beta = [0, 0.1] }
 ```
 """
 
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -28,14 +29,16 @@ import msgspec
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import name_code
-from rollin.regular import read_bounded
-from rollin.runs.formats import MOST, converted
+from rollin.regular import LARGEST_STATUS, read_bounded
+from rollin.runs.formats import MOST, Labels, Name, Names, converted
 from rollin.runs.records import Reading
-from rollin.sweeps.build import block, reading, usual_readings
+from rollin.sweeps.build import block, check_conditions, points, reading, usual_readings
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.study import Study, checked_study
 from rollin.sweeps.sweep import SweepFile
+from rollin.values import DEEPEST, ExcessError, check_bounds, too_deep, too_long
 
+_NO_KEY = re.compile(r"[=,\[\]{}\n]")  # no dotted key goes beyond one of these
 Length = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 """Steps of a run."""
 Seed = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
@@ -44,8 +47,8 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 class BlockFile(msgspec.Struct, forbid_unknown_fields=True):
     """A block of a study file."""
 
-    task: str | None = None
-    labels: dict[str, str] = {}
+    task: Name | None = None
+    labels: Labels = {}
     options: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
 
@@ -53,15 +56,15 @@ class BlockFile(msgspec.Struct, forbid_unknown_fields=True):
 class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
     """A study as a TOML file."""
 
-    name: str | None = None
-    title: str = ""
-    task: str | None = None
+    name: Name | None = None
+    title: Name = ""
+    task: Name | None = None
     seeds: int = 10
     first_seed: Seed = 0
-    baseline: str = ""
-    readings: list[str] = []
-    rows: list[str] = []
-    columns: list[str] = []
+    baseline: Name = ""
+    readings: Names = []
+    rows: Names = []
+    columns: Names = []
     options: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     block: list[BlockFile] = []
@@ -70,8 +73,10 @@ class StudyFile(msgspec.Struct, forbid_unknown_fields=True):
 def study_from(path: Path, *, trust: bool = False) -> Study:
     """The study of a TOML file; trust: whether code that it names as a task may be run."""
     try:
-        raw = tomllib.loads(read_bounded(path, follow=True).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raw = _parsed(read_bounded(path, LARGEST_STATUS, follow=True).decode())
+    except ExcessError as error:
+        raise RollinError(f"{path} cannot be read: {error}. Shorten it.") from error
+    except ValueError as error:
         raise RollinError(f"{path} is not valid TOML: {error}.") from error
     _check_names(raw, StudyFile, path)
     blocks = raw.get("block")
@@ -81,9 +86,9 @@ def study_from(path: Path, *, trust: bool = False) -> Study:
     for part in (found, *found.block) if trust else ():
         name_code(part.task or "")
     try:
-        conditions = [
-            condition for part in found.block or [BlockFile()] for condition in _made(found, part)
-        ]
+        blocks = found.block or [BlockFile()]
+        check_conditions(sum(points({**found.grid, **part.grid}) for part in blocks))
+        conditions = [condition for part in blocks for condition in _made(found, part)]
         return checked_study(
             found.name or path.stem,
             conditions,
@@ -96,6 +101,23 @@ def study_from(path: Path, *, trust: bool = False) -> Study:
         )
     except RollinError as error:
         raise RollinError(f"{path}: {error}") from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The values of a TOML text; ExcessError if they are beyond bounds."""
+    # for a dotted key the parser takes the square of its length
+    if any(part.count(".") > DEEPEST for part in _NO_KEY.split(text)):
+        raise too_deep()
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError as error:
+        raise too_deep() from error
+    except ValueError as error:  # Python reads no number of thousands of digits
+        raise too_long() from error
+    check_bounds(raw)
+    return raw
 
 
 def _made(whole: StudyFile, part: BlockFile) -> list[Condition]:

@@ -14,9 +14,10 @@ from rollin.errors import RollinError
 from rollin.runs.directory import CONFIG, RunDirectory
 from rollin.runs.engines import engine_of
 from rollin.runs.files import is_occupied, make_directory, write_json
-from rollin.runs.formats import MOST, Count, read_file
+from rollin.runs.formats import Count, Labels, Name, Names, read_file
 from rollin.runs.spec import RunSpec, digest
 from rollin.runs.versions import versions
+from rollin.sweeps.build import MOST_CONDITIONS, MOST_RUNS, check_runs
 from rollin.sweeps.condition import Condition, differing
 from rollin.sweeps.jobs import Job
 from rollin.sweeps.plan import StudyKind, StudyPlan
@@ -29,31 +30,31 @@ LONGEST = 120  # letters of such a name
 class ConditionEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A condition in a sweep.json; key: of its runs at the sweep's scale."""
 
-    labels: dict[str, str]
-    task: str
+    labels: Labels
+    task: Name
     options: dict[str, Any]
-    key: str
+    key: Name
 
 
 class StudyEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A study in a sweep.json, without what the paper has published of it."""
 
-    name: str
-    conditions: list[ConditionEntry]
-    readings: list[tuple[str, Count | None]]
-    seeds: Annotated[int, Meta(ge=1, le=MOST)]
-    rows: list[str] = []
-    columns: list[str] = []
-    baseline: str = ""
-    compared: str = ""
+    name: Name
+    conditions: Annotated[list[ConditionEntry], Meta(max_length=MOST_CONDITIONS)]
+    readings: Annotated[list[tuple[Name, Count | None]], Meta(max_length=256)]
+    seeds: Annotated[int, Meta(ge=1, le=MOST_RUNS)]
+    rows: Names = []
+    columns: Names = []
+    baseline: Name = ""
+    compared: Name = ""
     kind: StudyKind = "table"
-    title: str = ""
+    title: Name = ""
 
 
 class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
     """sweep.json; tables: names of the paper's, in those of older versions."""
 
-    family: str
+    family: Name
     scale: Annotated[float, Meta(gt=0, le=LARGEST)]
     commands: list[str]
     runs: dict[str, str]
@@ -183,8 +184,8 @@ def _merged(old: StudyEntry | None, new: StudyEntry) -> StudyEntry:
     """A study as it was run so far: with the conditions of earlier commands before the new ones."""
     if old is None:
         return new
-    labels = [entry.labels for entry in new.conditions]
-    kept = [entry for entry in old.conditions if entry.labels not in labels]
+    labels = {frozenset(entry.labels.items()) for entry in new.conditions}
+    kept = [c for c in old.conditions if frozenset(c.labels.items()) not in labels]
     return msgspec.structs.replace(new, conditions=[*kept, *new.conditions])
 
 
@@ -209,6 +210,7 @@ def jobs_of(study: StudyPlan, out: Path, seeds: int, scale: float, **changes: An
     A job is called by the labels in which the conditions differ. changes: options of all runs that
     do not make another condition, such as learner.
     """
+    check_runs(len(study.conditions), seeds)
     varying = differing(study.conditions)
     places = directory_names(study.conditions)
     found = []
