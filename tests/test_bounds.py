@@ -236,3 +236,26 @@ def test_a_long_status_is_listed_in_few_words(tmp_path, capsys) -> None:
     write_json(tmp_path / "a" / "status.json", many)
     assert main(["list", str(tmp_path)]) == 0
     assert "of length <= 64, at shown" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["point-umaze", "--eval-episodes", "1000000000"], "--eval-episodes must be at most 1,000"),
+        (["point-umaze", "--hidden", "10000000"], "batch times the sum of hidden must be at most"),
+        (["point-umaze", "--hidden", "5000", "5000"], "and at most 33,554,432 can be trained"),
+        (["point-umaze", "--batch", "10000000", "--warmup", "10000000"], "choose a smaller batch"),
+        (["four-rooms", "--horizon", "1000000"], "--batch times --horizon must be at most"),
+        (["four-rooms", "--batch", "100000000"], "--batch must be at most 10,000,000"),
+        (["combination-lock", "--n", "1000000000"], "choose a smaller n"),
+        (["corridor", "--n", "10000"], "choose a smaller n"),
+        (["square-grid", "--n", "10000"], "choose a smaller n"),
+        (["random-mdp", "--n", "100000"], "choose a smaller n"),
+        (["combination-lock", "--batch", "100000000"], "--batch must be at most 10,000,000"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_options_would_allocate_is_bounded(words, sentence, tmp_path, capsys) -> None:
+    with little_memory(256 << 20):
+        assert main(["train", *words, "--out", str(tmp_path / "run")]) == 2
+    assert sentence in capsys.readouterr().err

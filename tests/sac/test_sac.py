@@ -367,9 +367,13 @@ def test_a_closed_team_is_refused_and_not_waited_for():
         learner.update(random_batch(learner, 1))
 
 
-def test_networks_beyond_memory_are_refused():
-    with pytest.raises(RollinError, match="need more memory than is available"):
+def test_networks_beyond_bounds_are_refused_before_they_are_made():
+    with pytest.raises(
+        RollinError, match=r"of 27,\d+,\d+,\d+,\d+ parameters, and at most 33,554,432"
+    ):
         make("cpu", 3, 1, (3_000_000, 3_000_000), 4)
+    with pytest.raises(RollinError, match="choose smaller layers"):
+        make("cpu", 3, 1, (5_000_000,), 4)
 
 
 @pytest.mark.usefixtures("eager")

@@ -8,7 +8,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rollin.checks import MOST_SAMPLES, MOST_THREADS, WIDEST, at_least, positive, shown, within
+from rollin.checks import (
+    MOST_ACTIVATIONS,
+    MOST_SAMPLES,
+    MOST_THREADS,
+    WIDEST,
+    at_least,
+    positive,
+    shown,
+    within,
+)
 from rollin.errors import RollinError
 
 DEEPEST = 64  # hidden layers
@@ -56,6 +65,11 @@ class SACConfig:
         if len(self.hidden) > DEEPEST:
             raise RollinError(f"hidden must name at most {DEEPEST} layers, got {len(self.hidden)}.")
         at_least(1, "batch", self.batch, MOST_SAMPLES)
+        if self.batch * sum(self.hidden) > MOST_ACTIVATIONS:
+            raise RollinError(
+                f"batch times the sum of hidden must be at most {MOST_ACTIVATIONS:,}, got "
+                f"{self.batch:,} times {sum(self.hidden):,}: choose a smaller batch."
+            )
         at_least(1, "threads", self.threads, MOST_THREADS)
         if self.threads > 1 and os.name != "posix":
             raise RollinError(f"threads must be 1 on this system, got {self.threads}.")

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from rollin.checks import at_least
+from rollin.checks import MOST_PARAMETERS, at_least
+from rollin.errors import RollinError
 
 Float = NDArray[np.float32]
 
@@ -27,6 +28,12 @@ class Layout:
     def __post_init__(self) -> None:
         at_least(1, "observation_size", self.observation_size)
         at_least(1, "action_size", self.action_size)
+        if self.size > MOST_PARAMETERS:
+            raise RollinError(
+                f"hidden {' '.join(map(str, self.hidden))} makes networks of {self.size:,} "
+                f"parameters, and at most {MOST_PARAMETERS:,} can be trained: choose smaller "
+                "layers."
+            )
 
     @property
     def actor(self) -> NDArray[np.int64]:

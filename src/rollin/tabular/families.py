@@ -8,7 +8,8 @@ steps to the last goal and one more. γ = 1 - 1/(K+1) unless it is given: the ef
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.checks import at_least
+from rollin.checks import MOST_ENTRIES, at_least
+from rollin.errors import RollinError
 from rollin.tabular.grid import Cell, Grid, grid_world
 from rollin.tabular.mdp import ContextualMDP
 
@@ -34,6 +35,7 @@ def combination_lock(
     (3, 0.75)
     """
     at_least(2, "The number of cells n", n)
+    _check_size(n, n * n * 4)
     transitions = np.zeros((n, 4), np.int64)
     transitions[:, FORWARD] = np.minimum(np.arange(n) + 1, n - 1)[:, None]
     rho = np.full(n, 1 / n) if uniform_rho else np.eye(n)[0]
@@ -51,6 +53,7 @@ def corridor(n: int, *, dummy_actions: int = 3, gamma: float | None = None) -> C
     (5, 8, 4)
     """
     at_least(2, "The number of cells n", n)
+    _check_size(n, n * n * (5 + dummy_actions))
     goals = [(x, 0) for x in range(n)]
     return _grid_world(Grid(n, 1), goals, dummy_actions, gamma)
 
@@ -64,6 +67,7 @@ def square_grid(m: int, *, dummy_actions: int = 0, gamma: float | None = None) -
     (9, 4, [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 2.0]])
     """
     at_least(2, "The side m of the grid", m)
+    _check_size(m, m * m * (2 * m - 1) * (5 + dummy_actions))
     goals = [((step + 1) // 2, step // 2) for step in range(2 * m - 1)]
     return _grid_world(Grid(m, m), goals, dummy_actions, gamma)
 
@@ -82,6 +86,7 @@ def random_mdp(n: int, seed: int, *, actions: int = 4, gamma: float | None = Non
     """
     at_least(4, "The number of states n", n)
     at_least(1, "actions", actions)
+    _check_size(n, n * (n + actions))
     rng = np.random.default_rng(at_least(0, "seed", seed))
     states = np.arange(n)
     while True:
@@ -91,6 +96,15 @@ def random_mdp(n: int, seed: int, *, actions: int = 4, gamma: float | None = Non
             break
     transitions = np.hstack([moves, states[:, None]])
     return _with_goals(transitions, np.array(way), actions, np.eye(n)[0], gamma)
+
+
+def _check_size(n: int, entries: int) -> None:
+    """Refuse an MDP whose tables would fill the memory, before they are made."""
+    if entries > MOST_ENTRIES:
+        raise RollinError(
+            f"An MDP of size {n:,} has tables of {entries:,} entries, and at most {MOST_ENTRIES:,} "
+            "can be held: choose a smaller n."
+        )
 
 
 def _farthest(moves: NDArray[np.int64]) -> list[int]:

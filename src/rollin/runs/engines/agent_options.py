@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rollin.checks import at_least
+from rollin.checks import MOST_EPISODES, MOST_STEPS, at_least
 from rollin.deep.own_agent import AgentOptions
 from rollin.runs.loggers import check_loggers
 from rollin.runs.spec import RunConfig
@@ -37,8 +37,9 @@ class AgentConfig(RunConfig):
     """Steps over which κ, returns and measures are averaged in result.json."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "log_every", "eval_episodes", "last"):
-            at_least(1, name, getattr(self, name))
+        for name in ("steps", "log_every", "last"):
+            at_least(1, name, getattr(self, name), MOST_STEPS)
+        at_least(1, "eval_episodes", self.eval_episodes, MOST_EPISODES)
         at_least(0, "seed", self.seed)
         check_loggers(self.log)
         if self.horizon is not None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rollin.checks import MOST_STEPS, at_least, check_warmup, flag
+from rollin.checks import MOST_EPISODES, MOST_STEPS, at_least, check_warmup, flag
 from rollin.errors import RollinError
 from rollin.runs.engines.base import BASE, Demands
 from rollin.runs.loggers import check_loggers
@@ -16,8 +16,9 @@ Deep = TypeVar("Deep")
 
 def check_deep(config: Any, warmup: int) -> None:
     """Refuse options that cannot be meant."""
-    for name in ("steps", "log_every", "eval_episodes"):
+    for name in ("steps", "log_every"):
         at_least(1, flag(name), getattr(config, name), MOST_STEPS)
+    at_least(1, "--eval-episodes", config.eval_episodes, MOST_EPISODES)
     at_least(0, "--seed", config.seed)
     check_loggers(config.log)
     if config.learner not in ("cpu", "jax"):

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from rollin.checks import (
     LONGEST_HORIZON,
     MOST_SAMPLES,
+    MOST_STATES_VISITED,
     MOST_STEPS,
     at_least,
     check_alpha,
@@ -127,6 +128,11 @@ class TabularConfig(RunConfig):
             ("phase2_batch", MOST_SAMPLES),
         ):
             at_least(1, flag(name), getattr(self, name), most)
+        if self.batch * self.horizon > MOST_STATES_VISITED:
+            raise RollinError(
+                f"--batch times --horizon must be at most {MOST_STATES_VISITED:,}, got "
+                f"{self.batch:,} times {self.horizon:,}: choose less."
+            )
         at_least(0, "--seed", self.seed)
         check_loggers(self.log)
         at_least(0, "--phase1-steps", self.phase1_steps, MOST_STEPS)

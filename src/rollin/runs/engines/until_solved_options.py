@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from rollin.checks import at_least, check_alpha, check_beta, flag, positive
+from rollin.checks import (
+    MOST_SAMPLES,
+    MOST_STEPS,
+    at_least,
+    check_alpha,
+    check_beta,
+    flag,
+    positive,
+)
 from rollin.errors import RollinError
 from rollin.runs.loggers import check_loggers
 from rollin.runs.spec import RunConfig
@@ -56,8 +64,9 @@ class UntilSolvedConfig(RunConfig):
         check_alpha(self.alpha)
         check_beta(self.beta)
         positive("--learning-rate", self.learning_rate)
-        for name in ("n", "batch", "steps", "log_every"):
-            at_least(1, flag(name), getattr(self, name))
+        for name in ("n", "steps", "log_every"):
+            at_least(1, flag(name), getattr(self, name), MOST_STEPS)
+        at_least(1, "--batch", self.batch, MOST_SAMPLES)
         at_least(0, "--seed", self.seed)
         check_loggers(self.log)
         if self.gamma is not None and not 0 <= self.gamma < 1:
