@@ -30,7 +30,7 @@ RANKS = {
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
 BASE = {"errors", "checks", "imports", "regular", "texts", "streams", "arrays", "compiling",
-        "compile_time", "policy", "policy_onnx", "names", "values",
+        "compile_time", "policy", "policy_onnx", "names", "values", "calls",
         "progress_bar", "train_options"}  # fmt: skip
 EXTRAS = {
     "jax": "jax", "mujoco": "mujoco", "onnx": "onnx", "ray": "ray", "imageio": "video",

@@ -8,10 +8,12 @@ import os
 import re
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from rollin.texts import one_line, visible
 
@@ -40,6 +42,14 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+class ProcessExitError(BaseException):
+    """Other code has called os._exit, which would end the program without a word."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 class ForeignError(RollinError):
     """Code that is not rollin's has raised; the sentence names the error, the file and the line."""
 
@@ -47,10 +57,10 @@ class ForeignError(RollinError):
 def foreign(before: str, error: BaseException, after: str = ".") -> ForeignError:
     """The error to raise `from` an exception of other code, which is described between the words.
 
-    before: such as "The environment's step raised"; a call of sys.exit is described without the
-    word raised.
+    before: such as "The environment's step raised"; a call of sys.exit or os._exit is described
+    without the word raised.
     """
-    if isinstance(error, SystemExit) and before.endswith(" raised"):
+    if isinstance(error, SystemExit | ProcessExitError) and before.endswith(" raised"):
         words = f"{before.removesuffix(' raised')} {described(error).removeprefix('it ')}"
     else:
         words = f"{before} {described(error)}"
@@ -67,6 +77,8 @@ def told(error: BaseException) -> str:
     """Kind and text of an error in one line, to stand in a sentence; any `__str__` is survived."""
     if isinstance(error, SystemExit):  # which would end the program, and may look like success
         return f"it called sys.exit({_text(error.code, repr)})"
+    if isinstance(error, ProcessExitError):
+        return f"it called os._exit({_text(error.code, repr)})"
     text = one_line(" ".join(_text(error).split()).rstrip("."), LONGEST)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -80,7 +92,9 @@ def _text(value: object, show: Callable[[object], str] = str) -> str:
     """str or repr of a value of other code, which may raise anything."""
     try:
         return show(value)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return f"its text cannot be shown, because of {type(error).__name__}"
 
 
@@ -96,6 +110,8 @@ def place_of(error: BaseException) -> str:
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith("<frozen ")
     ]
+    if isinstance(error, ProcessExitError):
+        frames = frames[:-1]  # rollin's, in the place of os._exit
     outside = [not file.startswith(OWN) for file, _, _ in frames]
     frames = frames[outside.index(True) :] if any(outside) else []
     users = [frame for frame in frames if _is_users(frame[0])]
@@ -140,6 +156,30 @@ def show_traceback(error: BaseException) -> None:
 
 def _debugs() -> bool:
     return os.environ.get(DEBUG, "0") not in ("", "0")
+
+
+@contextmanager
+def exits_refused() -> Iterator[None]:
+    """While inside, os._exit raises in the main thread, and never exits with code 0.
+
+    Processes that are forked off may end as they like.
+    """
+    leave, own = os._exit, os.getpid()
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() == own and threading.current_thread() is threading.main_thread():
+            raise ProcessExitError(status)
+        if os.getpid() == own and status == 0:
+            with suppress(OSError):
+                os.write(2, b"rollin: A thread of other code called os._exit(0).\n")
+            leave(2)
+        leave(status)
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rollin.calls import CALLS
 from rollin.errors import RollinError, foreign
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
@@ -67,9 +68,11 @@ def load_named(name: str, hint: str) -> Any:
     check_code(name)
     module, _, attribute = name.partition(":")
     try:
-        with from_here():
+        with CALLS, from_here():
             return getattr(importlib.import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # a module's own code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module's own code may raise anything
         more = f". {hint}{where_looked(module, error)}"
         raise foreign(f"{name} cannot be loaded:", error, more) from error
 

@@ -1,5 +1,7 @@
 """What an environment's own code may do wrong: the same sentence from plain SAC and from ROLLIN."""
 
+import asyncio
+import os
 import sys
 from functools import partial
 from typing import Any
@@ -18,7 +20,16 @@ AFTER = 2  # episodes that are right: environments are tried before a run begins
 ODD: dict[str, str] = {
     "four": "step must give observation, reward, terminated, truncated and info, as in Gymnasium",
     "list": "step must give observation, reward, terminated, truncated and info, as in Gymnasium",
-    "array": "The environment's step raised ValueError: The truth value of an array",
+    "array": "step must give terminated as True or False, got array([False, False]) (ndarray)",
+    "word": "step must give terminated as True or False, got 'False' (str): return a bool",
+    "number": "step must give terminated as True or False, got 0 (int): return a bool",
+    "none": "step must give truncated as True or False, got None (NoneType): return a bool",
+    "no info": "step must give observation, reward, terminated, truncated and info, as in Gym",
+    "generator": "The environment's step raised GeneratorExit",
+    "cancelled": "The environment's step raised CancelledError: no time",
+    "mute": "The environment's step raised Mute: its text cannot be shown, because of Mute",
+    "reward": "gave a reward that is not a number: Mute: its text cannot be shown",
+    "os exit": "The environment's step called os._exit(0)",
     "text": "gave a reward that is not a number: '1.0'",
     "nothing": "gave a reward that is not a number",
     "endless": "an episode has gone on for 50 steps",
@@ -33,6 +44,20 @@ ODD: dict[str, str] = {
 }
 
 
+class Mute(BaseException):
+    """Nothing can be learned of it."""
+
+    def __str__(self) -> str:
+        raise Mute
+
+
+class MuteNumber:
+    """No number."""
+
+    def __float__(self) -> float:
+        raise Mute
+
+
 def misbehave(what: str, found: Any) -> Any:
     """What a step gives in place of what it should."""
     observed, reward, terminated, truncated, info = found
@@ -43,6 +68,24 @@ def misbehave(what: str, found: Any) -> Any:
             return list(found)
         case "array":
             return observed, reward, np.array([terminated, False]), truncated, info
+        case "word":
+            return observed, reward, "False", truncated, info
+        case "number":
+            return observed, reward, 0, truncated, info
+        case "none":
+            return observed, reward, terminated, None, info
+        case "no info":
+            return observed, reward, terminated, truncated, [info]
+        case "generator":
+            raise GeneratorExit
+        case "cancelled":
+            raise asyncio.CancelledError("no time")
+        case "mute":
+            raise Mute
+        case "reward":
+            return observed, MuteNumber(), terminated, truncated, info
+        case "os exit":
+            os._exit(0)
         case "text":
             return observed, "1.0", terminated, truncated, info
         case "nothing":

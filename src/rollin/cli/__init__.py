@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from rollin import __version__
 from rollin.checks import did_you_mean
-from rollin.errors import RollinError, debug_hint, show_traceback, told
+from rollin.errors import RollinError, debug_hint, exits_refused, show_traceback, told
 from rollin.imports import only_named
 from rollin.texts import LONGEST, one_line
 
@@ -65,7 +65,7 @@ def _run(arguments: Sequence[str]) -> int:
         return 0
     name, *rest = arguments
     try:
-        with only_named():
+        with only_named(), exits_refused():
             return _command(name)(rest)
     except SystemExit as stop:  # after a help text
         return int(stop.code or 0)

@@ -1,10 +1,12 @@
 """What the subcommands share: option parsing, stopping by signal, the command as typed."""
 
+import _thread
 import io
 import os
 import re
 import shlex
 import signal
+import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from fractions import Fraction
@@ -17,6 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from rollin.checks import MOST_STEPS, flag
+from rollin.cli.blocking import interrupt_blocked
 from rollin.cli.usage import help_text, whole_number_flags
 from rollin.errors import RollinError
 from rollin.runs.systems import STOPS
@@ -195,9 +198,15 @@ def typed_command(command: str, arguments: Sequence[str]) -> str:
 
 
 class Stop:
-    """Whether a signal has asked to stop, and the exit code that says so: 130 after Ctrl-C."""
+    """Whether a signal has asked to stop, and the exit code that says so: 130 after Ctrl-C.
+
+    left: set once what was to stop has ended.
+    """
 
     signal: int | None = None
+
+    def __init__(self) -> None:
+        self.left = threading.Event()
 
     def __call__(self) -> bool:
         """Whether to stop."""
@@ -211,7 +220,10 @@ class Stop:
 
 @contextmanager
 def stop_on_signal(saying: str = "Stopping: writing a checkpoint …") -> Iterator[Stop]:
-    """While inside, Ctrl-C, kill and a closed terminal set a flag instead of ending the program."""
+    """While inside, Ctrl-C, kill and a closed terminal set a flag instead of ending the program.
+
+    If the environment does not return from a call, the run cannot see the flag: it is interrupted.
+    """
     stop = Stop()
 
     def ask_to_stop(signum: int, frame: Any) -> None:
@@ -220,10 +232,12 @@ def stop_on_signal(saying: str = "Stopping: writing a checkpoint …") -> Iterat
         stop.signal = signum
         with suppress(OSError):  # the terminal may be gone; print is not for signal handlers
             os.write(2, f"\n{saying}\n".encode())
+        _thread.start_new_thread(interrupt_blocked, (signum, stop.left))
 
     before = {s: signal.signal(s, ask_to_stop) for s in STOPS}
     try:
         yield stop
     finally:
+        stop.left.set()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -78,7 +78,9 @@ def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
     """A picture of the environment as it stands."""
     try:
         picture = trained.env.env.render()
-    except Exception as error:  # a renderer without a display may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a renderer without a display may raise anything
         raise foreign("The environment cannot draw itself here:", error, f".{hint}") from error
     if not isinstance(picture, np.ndarray):
         raise RollinError(

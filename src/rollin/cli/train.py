@@ -14,6 +14,7 @@ import tyro
 from rollin.checks import flag
 from rollin.cli import LONGEST
 from rollin.cli.arguments import make_console, parse, spelled_out, stop_on_signal, typed_command
+from rollin.cli.blocking import hint_at_silence
 from rollin.cli.dashboard import SweepProgress, live
 from rollin.deep.options import RollinOptions
 from rollin.errors import RollinError
@@ -154,7 +155,7 @@ def run_with_progress(spec: RunSpec[Any], out: Path, command: str) -> int:
             versions.tell()
         progress.take(JobEvent("progress", job, status))
 
-    with stop_on_signal() as should_stop, live(progress):
+    with stop_on_signal() as should_stop, live(progress), hint_at_silence():
         finished = run(spec, out, command, on_status=on_status, should_stop=should_stop)
     versions.tell()
     if not finished:

@@ -14,10 +14,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rollin.arrays import Float
+from rollin.calls import CALLS
 from rollin.checks import did_you_mean, shown
 from rollin.envs.mujoco_extra import mujoco_for
 from rollin.errors import ForeignError, RollinError, foreign, place_of, told
 from rollin.imports import check_code, from_here
+from rollin.texts import one_line
 
 Env = gymnasium.Env[Any, Any]
 _FLOAT32, _REALS = np.dtype(np.float32), (float, np.float64)
@@ -89,12 +91,15 @@ class GuardedEnv:
 
     def raw_step(self, action: NDArray[Any]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """What the env's step gives, in the form that Gymnasium asks for."""
+        CALLS.count += 1
         try:  # as in call, without its call: every step comes here
             found = self.env.step(action)
-        except RollinError:
+        except (RollinError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise _raised("step", error) from error
+        finally:
+            CALLS.count += 1
         if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
             raise RollinError(
                 f"{self.name}: step must give observation, reward, terminated, truncated and "
@@ -102,10 +107,25 @@ class GuardedEnv:
             )
         observed, reward, terminated, truncated, info = found
         if type(terminated) is not bool:  # of NumPy's, mostly
-            terminated = self.call("step", bool, terminated)
+            terminated = self._flag("terminated", terminated)
         if type(truncated) is not bool:
-            truncated = self.call("step", bool, truncated)
+            truncated = self._flag("truncated", truncated)
         return observed, as_reward(reward, self.env), terminated, truncated, info
+
+    def _flag(self, what: str, value: Any) -> bool:
+        """True or False, also as NumPy or JAX has it; a text or None is neither."""
+        if isinstance(value, np.bool) or (
+            getattr(value, "dtype", None) == np.bool and getattr(value, "shape", None) == ()
+        ):
+            return bool(value)
+        raise RollinError(
+            f"{self.name}: step must give {what} as True or False, got {self._shown(value)}: "
+            "return a bool."
+        )
+
+    def _shown(self, value: Any) -> str:
+        """A wrong value with its type, as far as its own code can show it."""
+        return f"{one_line(self.call('step', repr, value), 80)} ({type(value).__name__})"
 
     def _count(self, over: bool, longest: int, hint: str) -> None:
         """Count a step of an episode, and refuse one that has no end."""
@@ -120,10 +140,11 @@ class GuardedEnv:
     def call(self, what: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
         """Call the environment's own code; what: its name in an error."""
         try:
-            return function(*given, **options)
-        except RollinError:
+            with CALLS:
+                return function(*given, **options)
+        except (RollinError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:  # an environment's own code may raise anything
+        except BaseException as error:  # an environment's own code may raise anything
             raise _raised(what, error) from error
 
     def close(self) -> None:
@@ -167,7 +188,9 @@ def as_vector(what: str, value: Any, size: int, env: Env) -> Float:
         return value.astype(_FLOAT32)
     try:
         array: NDArray[Any] = np.asarray(value)
-    except (Exception, SystemExit) as error:  # ragged, or the value's own code raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # ragged, or the value's own code raises
         raise foreign(f"{name_of(env)} gave {what} of no shape:", error) from error
     if array.size != size:
         raise RollinError(
@@ -192,8 +215,10 @@ def as_reward(value: Any, env: Env) -> float:
         raise RollinError(f"{name_of(env)} gave a reward that is not a number: {value!r}.")
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise RollinError(f"{name_of(env)} gave a reward that is not a number: {error}.") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the value's own code may raise anything
+        raise foreign(f"{name_of(env)} gave a reward that is not a number:", error) from error
 
 
 def make_env(name: str) -> BoxEnv:
@@ -201,13 +226,13 @@ def make_env(name: str) -> BoxEnv:
     if ":" in name:
         check_code(name)
     try:
-        with from_here(), mujoco_for(name):
+        with CALLS, from_here(), mujoco_for(name):
             return BoxEnv(gymnasium.make(name))
-    except RollinError:
+    except (RollinError, KeyboardInterrupt):
         raise
     except gymnasium.error.Error as error:
         raise _unmade(name, error) from error
-    except (Exception, SystemExit) as error:  # an environment's own code may raise anything
+    except BaseException as error:  # an environment's own code may raise anything
         raise foreign(f"{name} cannot be made:", error) from error
 
 
@@ -258,5 +283,5 @@ def form_of(found: Any) -> str:
     return type(found).__name__
 
 
-def _raised(what: str, error: Exception | SystemExit) -> ForeignError:
+def _raised(what: str, error: BaseException) -> ForeignError:
     return foreign(f"The environment's {what} raised", error)

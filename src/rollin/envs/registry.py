@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 
+from rollin.calls import CALLS
 from rollin.checks import did_you_mean, shown
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.context_handle import vector_env
@@ -134,11 +135,11 @@ def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[An
             f"{type(make).__name__}: training and evaluation need one each."
         )
     try:
-        with from_here(), mujoco_for(name):
+        with CALLS, from_here(), mujoco_for(name):
             env = make(**arguments)
-    except RollinError:
+    except (RollinError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # an environment's own code may raise anything
+    except BaseException as error:  # an environment's own code may raise anything
         raise foreign(f"{name} cannot be made:", error) from error
     if not isinstance(env, gymnasium.Env):
         wrong = vector_env(env) or f"got {type(env).__name__}"

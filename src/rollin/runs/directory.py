@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -54,6 +54,7 @@ from rollin.runs.rows import counted_part, read_columns
 from rollin.runs.spec import Membership, RunSpec, digest
 from rollin.runs.systems import (
     LARGEST_PID,
+    PATIENCE,
     is_alive,
     not_in_children,
     process_began,
@@ -118,11 +119,7 @@ class RunDirectory:
         if run.exists:
             run._check_same(spec, task)
             return run
-        if is_occupied(path):
-            raise RollinError(
-                f"{path} exists and is not a run directory (no config.json): choose another --out."
-            )
-        make_directory(path)
+        run.make()
         described = spec.to_json()
         if code_in(spec.task, described["config"]) and (signed := signature(described)):
             beside["signature"] = signed
@@ -140,6 +137,15 @@ class RunDirectory:
             },
         )
         return run
+
+    def make(self) -> None:
+        """Make the directory of a new run; one that holds anything else is refused."""
+        if is_occupied(self.path, LOCK) and not self.exists:  # it may just have been written
+            raise RollinError(
+                f"{self.path} exists and is not a run directory (no config.json): choose another "
+                "--out."
+            )
+        make_directory(self.path)
 
     def _check_same(self, spec: RunSpec[Any], task: str | None) -> None:
         """Refuse to go on with another run, or with one whose task has changed."""
@@ -175,10 +181,9 @@ class RunDirectory:
             raise RollinError(f"{path} could not be opened: {reason(error)}.") from error
         with open(handle, "r+b") as file:
             taken = take_lock(file.fileno())
-            file.seek(0)  # where Windows locks is far behind what the file says
             if not taken:
-                holder = file.read(20).decode(errors="replace").strip()
-                raise RunBusyError(f"{self.path} is being run by {_told_holder(holder)}")
+                raise RunBusyError(f"{self.path} is being run by {_told_holder(_holder(file))}")
+            file.seek(0)  # where Windows locks is far behind what the file says
             file.truncate(0)
             file.write(str(os.getpid()).encode())
             file.flush()
@@ -314,9 +319,25 @@ def check_hash(found: ConfigFile, path: Path) -> ConfigFile:
     return found
 
 
+def _holder(file: BinaryIO) -> str:
+    """Who has a lock; a process that has just taken it may not have written its number yet."""
+    holder = ""
+    for pause in (0.0, *PATIENCE[:5]):
+        time.sleep(pause)
+        file.seek(0)
+        holder = file.read(20).decode(errors="replace").strip()
+        if _is_pid(holder) and is_alive(int(holder)):
+            break
+    return holder
+
+
+def _is_pid(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST_PID
+
+
 def _told_holder(holder: str) -> str:
     """Who has a lock, and what to do about it."""
-    known = holder.isascii() and holder.isdigit() and 0 < int(holder) <= LARGEST_PID
+    known = _is_pid(holder)
     if known and not is_alive(int(holder)):
         return (
             f"a process that process {holder} started, which is gone itself: end what it left "

@@ -211,6 +211,8 @@ class Driver(ABC, Generic[Config]):
         for directory in (self.directory.path, self.directory.checkpoint):
             remove_temporaries(directory)
         self._restore()
+        # the first step may end the process: whose it was is known by then
+        self.directory.write_status("running", **self._full_status(None))
         board = TensorBoardLogger(self.directory.path, self.step)
         others = Loggers(self.config.log, self.directory, self.spec)
         self.pause = pace.check

@@ -1,5 +1,6 @@
 """Begin or go on with a spec in a directory."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,13 @@ def execute(
     try:
         beside = prepared.beside()
         task = prepared.fingerprint()
-        RunDirectory.claim(directory.path, prepared.spec, task, command, of, **beside)
+        claim = partial(RunDirectory.claim, directory.path, prepared.spec, task, command, of)
+        if directory.exists:
+            claim(**beside)  # another run is refused as such, whoever has it
+        else:
+            directory.make()
         with directory.lock():
+            claim(**beside)  # one of several processes that begin at once
             if directory.finished:
                 prepared.tidy()  # if a kill came just before that
                 return True

@@ -57,7 +57,9 @@ def gives_mdp(task: str) -> bool:
     try:
         with from_here():
             made = factory() if callable(factory) else factory
-    except (Exception, SystemExit):  # it may want options, and says so when it is made
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # it may want options, and says so when it is made
         return False
     if isinstance(made, gymnasium.Env):
         made.close()
@@ -69,9 +71,9 @@ def _from_factory(task: str) -> ContextualMDP:
     try:
         with from_here():
             mdp = factory() if callable(factory) else factory
-    except RollinError:
+    except (RollinError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise foreign(f"{task} failed:", error) from error
     if not isinstance(mdp, ContextualMDP):
         raise RollinError(f"{task} must return a ContextualMDP, got {type(mdp).__name__}.")

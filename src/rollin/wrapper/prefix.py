@@ -100,9 +100,9 @@ class Prefix:
         seen = observation if context is None else self._show(observation, context)
         try:
             action = guide(seen, context)
-        except RollinError:
+        except (RollinError, KeyboardInterrupt):
             raise
-        except Exception as error:  # a guide's own code may raise anything
+        except BaseException as error:  # a guide's own code may raise anything
             raise foreign(
                 "The guide raised",
                 error,
