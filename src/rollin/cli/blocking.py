@@ -25,7 +25,7 @@ def interrupt_blocked(signum: int, left: threading.Event) -> None:
             if hasattr(signal, "pthread_kill"):  # which also ends what the thread waits for
                 signal.pthread_kill(threading.main_thread().ident or 0, signum)
             else:
-                _thread.interrupt_main(signum)
+                _thread.interrupt_main(signal.Signals(signum))
             return
         call = CALLS.count
 
