@@ -37,7 +37,10 @@ from rollin.runs.tensorboard import TensorBoardLogger
 from rollin.tabular import soft
 from rollin.tabular.grid import Grid, grid_world
 from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.provable import rollin
+from rollin.tabular.policy_gradient import ExactPG
+from rollin.tabular.provable import measure_success_from_rho, rollin
+from rollin.tabular.start import Start
+from tests.conftest import random_mdp
 from tests.killing import kill_after_a_checkpoint, needs_signals
 from tests.made_runs import as_older
 
@@ -491,6 +494,7 @@ def test_a_full_disk_is_one_sentence_and_earlier_results_stay(tmp_path, monkeypa
         ({"learning_rate": 0.0}, "--learning-rate"),
         ({"threshold": 1.0}, "threshold"),
         ({"threshold": 0.3, "rule": "gap"}, "--threshold belongs to --rule success"),
+        ({"epsilon": 0.1, "success_from": "rho"}, "--success-from is about the success rate"),
         ({"algorithm": "pg", "gradient": "exact"}, "batch-spg"),
     ],
 )
@@ -545,6 +549,39 @@ def test_a_gap_that_does_not_open_is_told(tmp_path) -> None:
     result = read_json(tmp_path / "a" / "result.json")
     assert result["k"] == 0
     assert "--rule gap was not met in 240 steps under context 0: the success" in result["warning"]
+
+
+@pytest.mark.parametrize("success_from", ["mu", "rho"])
+def test_success_may_be_measured_from_rho(tmp_path, success_from) -> None:
+    """Each reason beside the exact probability from ρ, by the policy of that switch."""
+    options = {"success_from": success_from, "beta": 0.9, "learning_rate": 0.02, "threshold": 0.4}
+    run(spec(**options, reward="hard", steps=600, log_every=600), tmp_path)
+    mdp = load_mdp("four-rooms", reward="hard")
+    policies = load_file(tmp_path / "policy.safetensors")["log_policies"].astype(np.float64)
+    switches = read_json(tmp_path / "result.json")["switches"]
+    assert len(switches) > 5
+    exact = [
+        soft.success_probability(mdp.task(s["k"] - 1), policies[s["k"] - 1], mdp.rho, 50)
+        for s in switches
+    ]
+    reasons = [f"success rate {rate:.3f} > 0.4" for rate in exact]
+    measured = [switch["reason"] for switch in switches]
+    assert (measured == reasons) == (success_from == "rho")
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_success_from_rho_is_exact_for_every_kind_of_mdp(deterministic) -> None:
+    mdp = random_mdp(3, S=5, A=3, deterministic=deterministic)
+    rare = np.zeros_like(mdp.success)
+    rare[:, 4, 1] = True
+    mdp = mdp.replace(success=rare)
+    learner = ExactPG(mdp, 0.1, horizon=7)
+    learner.begin(mdp.task(1), Start(np.full(5, 0.2)))
+    info = learner.step()
+    wanted = soft.success_probability(mdp.task(1), learner.log_pi, mdp.rho, 7)
+    assert 0 < wanted < 1
+    assert measure_success_from_rho(mdp)(learner, info) == pytest.approx(wanted, rel=1e-12)
+    assert info.success != pytest.approx(wanted, rel=1e-3)
 
 
 def test_literal_takes_the_printed_reading() -> None:

@@ -136,3 +136,24 @@ def test_success_rules() -> None:
     assert (rewarded.success == (rewarded.rewards > 0)).all()
     assert goal.success.sum() == 17
     assert goal.success[16, GRID.state((8, 8)), COLLECT]
+
+
+def test_reaching_the_goal_is_being_there_at_any_time() -> None:
+    """Beside trajectories played by hand, of which some end on the goal without acting there."""
+    mdp = four_rooms("hard", success="reached")
+    rng = np.random.default_rng(0)
+    reached = set()
+    for k in (0, 1, 5):
+        goal = GRID.state(path()[k])
+        for _ in range(200):
+            states, hit, s = [0], False, 0
+            for a in rng.integers(0, len(MOVES), 8):
+                hit |= bool(mdp.success[k, s, a])
+                s = int(mdp.transitions[s, a])
+                states.append(s)
+            assert hit == (goal in states)
+            reached.add((k, hit, states.index(goal) if hit else None))
+    assert {(0, True, 0), (5, False, None)} <= reached
+    assert any(at == 8 for _, _, at in reached)  # after the last action
+    with pytest.raises(RollinError, match='"rewarded", "goal" or "reached"'):
+        four_rooms("hard", success="near")

@@ -135,7 +135,8 @@ def grid_world(
     """A contextual MDP whose context ω_k is the goal cell `goals[k]`.
 
     reward: from the Manhattan distance to the goal (S,) to the reward of collecting there (S,).
-    success: "rewarded", any rewarded collect counts; "goal", only a collect on the goal itself.
+    success: "rewarded", any rewarded collect counts; "goal", only a collect on the goal itself;
+        "reached", being on the goal at any time, the state after the last step included.
 
     >>> import rollin
     >>> goals = [(0, 0), (1, 0), (2, 0), (2, 1)]
@@ -146,16 +147,20 @@ def grid_world(
     [0.0, 0.0, 0.5, 0.0, 0.5, 1.0]
     """
     instance("grid", grid, Grid, "make one, such as rollin.Grid(8, 8)")
-    if success not in ("rewarded", "goal"):
-        raise RollinError(f'success must be "rewarded" or "goal", got {success!r}.')
+    if success not in ("rewarded", "goal", "reached"):
+        raise RollinError(f'success must be "rewarded", "goal" or "reached", got {success!r}.')
     transitions = grid.transitions(dummy_actions)
     rewards = np.zeros((len(goals), *transitions.shape))
     for k, goal in enumerate(goals):
         rewards[k, :, COLLECT] = reward(grid.manhattan(goal))
     flags = rewards > 0
+    cells = [grid.state(goal) for goal in goals]
     if success == "goal":
         flags = np.zeros_like(flags)
-        flags[np.arange(len(goals)), [grid.state(goal) for goal in goals], COLLECT] = True
+        flags[np.arange(len(goals)), cells, COLLECT] = True
+    if success == "reached":  # any action on the goal, or a move onto it
+        flags = np.stack([transitions == cell for cell in cells])
+        flags[np.arange(len(goals)), cells] = True
     rho = np.zeros(grid.n_states)
     rho[grid.state(start)] = 1.0
     return ContextualMDP(

@@ -7,12 +7,15 @@ it decides when to stop, what to log and when to write a checkpoint.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from rollin.checks import check_beta
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import AdvanceRule, SubOptimality, SuccessRate
 from rollin.curriculum.step_gap import StepGap
 from rollin.errors import RollinError
 from rollin.tabular import soft
+from rollin.tabular.elimination import Elimination, success_from
 from rollin.tabular.learner import StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP
 from rollin.tabular.start import Start, roll_in
@@ -51,8 +54,22 @@ Measure = Callable[[TabularLearner, StepInfo], float]
 
 
 def success_rate(learner: TabularLearner, info: StepInfo) -> float:
-    """What the experiment's rule looks at: the success rate of the batch."""
+    """What the experiment's rule looks at: the success rate of the batch, which starts from μ_k."""
     return info.success
+
+
+def measure_success_from_rho(mdp: ContextualMDP) -> Measure:
+    """The probability of success within the horizon from ρ after the step, exact."""
+    structure = Elimination.of(mdp).arrays if mdp.deterministic else None
+
+    def measure(learner: TabularLearner, info: StepInfo) -> float:
+        task, horizon = learner.task, learner.horizon
+        if structure is None:
+            return soft.success_probability(task, learner.log_pi, mdp.rho, horizon)
+        theta = learner.theta.astype(np.float64)
+        return success_from(theta, task.success, mdp.rho, horizon, structure)
+
+    return measure
 
 
 def measure_sub_optimality() -> Measure:

@@ -110,7 +110,9 @@ class TabularEngine(Engine[TabularConfig]):
         if record.completed is not None:
             return record.completed <= step
         kappa, rate = (record.value(Reading(name, step)) for name in ("kappa", "success"))
-        if kappa is None or kappa < 1 or record.options.get("epsilon") is not None:
+        options = record.options
+        elsewhere = options.get("epsilon") is not None or options.get("success_from") == "rho"
+        if kappa is None or kappa < 1 or elsewhere:  # the column `success` is the batch's
             return None if kappa is None else False
         threshold = record.options.get("threshold", TabularConfig.threshold)
         return None if rate is None else rate > threshold

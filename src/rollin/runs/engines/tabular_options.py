@@ -63,9 +63,13 @@ class TabularConfig(RunConfig):
     """First states from the exact μ_k (a linear solve per switch), or by acting with π_{k-1}."""
     mu: Literal["rho", "recursive"] = "rho"
     """Roll in from ρ (ours), or from μ_{k-1} as equation 1 is printed."""
-    success: Literal["rewarded", "goal"] = "rewarded"
-    """What makes a trajectory successful in four rooms: any rewarded collect (ours), or a collect
-    on the goal itself, as printed."""
+    success: Literal["rewarded", "goal", "reached"] = "rewarded"
+    """What makes a trajectory successful in four rooms. rewarded: any rewarded collect, our
+    replacement of the printed rules; goal: a collect on the goal itself, as appendix F.2 prints it;
+    reached: being on the goal, as Section 4.4 prints it."""
+    success_from: Literal["mu", "rho"] = field(default="mu", metadata={"since": "0.3.0"})
+    """Where the success rate that advances is measured. mu: over the batch, whose trajectories
+    start from μ_k, so with roll-in if β > 0; rho: exactly, from ρ, after every step."""
     threshold: float = 0.5
     """Advance to the next context when the success rate exceeds this."""
     rule: RuleName = field(default="success", metadata={"since": "0.2.0"})
@@ -103,6 +107,11 @@ class TabularConfig(RunConfig):
             raise RollinError(f"{other} and --epsilon are two rules of advance: give one.")
         if self.rule == "gap" and given:
             raise RollinError("--threshold belongs to --rule success; --rule gap needs none.")
+        if self.epsilon is not None and self.success_from == "rho":
+            raise RollinError(
+                "--success-from is about the success rate, and --epsilon advances by the "
+                "sub-optimality, which is always measured from ρ: leave one out."
+            )
         if self.rule == "gap":
             return StepGap(most=1.0)
         return SuccessRate(self.threshold) if self.epsilon is None else SubOptimality(self.epsilon)

@@ -34,7 +34,13 @@ from rollin.tabular.policy_gradient import (
     constant_schedule,
     two_phase_schedule,
 )
-from rollin.tabular.provable import GradientStep, TabularState, check_first_context, rollin
+from rollin.tabular.provable import (
+    GradientStep,
+    TabularState,
+    check_first_context,
+    measure_success_from_rho,
+    rollin,
+)
 from rollin.tabular.start import Start, roll_in
 from rollin.tabular.step_size import StepSizeCondition, default_step_size
 
@@ -134,6 +140,7 @@ class TabularRun(Driver[TabularConfig]):
     def events(self) -> Iterator[GradientStep]:
         """The algorithm's events, on one BLAS thread."""
         config = self.config
+        from_rho = config.success_from == "rho"
         with threadpool_limits(1):
             yield from rollin(
                 self.mdp,
@@ -141,6 +148,7 @@ class TabularRun(Driver[TabularConfig]):
                 config.beta,
                 self.rule,
                 self.state,
+                measure=measure_success_from_rho(self.mdp) if from_rho else None,
                 recursive=config.mu == "recursive",
                 sampled=config.rollin == "sampled",
             )
