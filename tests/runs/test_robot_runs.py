@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 from ctypes.util import find_library
@@ -60,6 +61,43 @@ def test_presets_are_the_papers_tables(task):
     assert env.observation_size + env.context_size == {
         "antmaze-umaze": 31, "walker": 18, "hopper": 12, "humanoid": 349, "ant": 28
     }[task]  # fmt: skip
+    env.close()
+
+
+@pytest.mark.parametrize("parts", [24, 18, 12])
+def test_even_spacing_begins_at_the_start_and_has_the_published_kappas(parts):
+    """1/Δ goals from (0, 0) to (0, 8) along 24 m; by default the first is Δ along."""
+    env = make_contextual("antmaze-umaze")
+    delta = ["antmaze-umaze", "--delta", f"1/{parts}"]
+    default = curriculum_of(env, parse_options(delta).config)
+    even = curriculum_of(env, parse_options([*delta, "--spacing", "even"]).config)
+    assert len(even.contexts) == len(default.contexts) == parts
+    assert even.kappas == default.kappas == pytest.approx(np.arange(parts) / (parts - 1))
+    assert even.contexts[0].tolist() == [0, 0]
+    assert default.contexts[0].tolist() == pytest.approx([24 / parts, 0])
+    assert even.contexts[-1].tolist() == default.contexts[-1].tolist() == [0, 8]
+    lengths = np.abs(np.diff(even.contexts, axis=0)).sum(1)  # the path has right angles
+    assert lengths == pytest.approx(np.full(parts - 1, 24 / (parts - 1)))
+    assert even.threshold(0) == 200
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--start", "0"], "--spacing even and --start both say where contexts are"),
+        (["--literal"], "--spacing even and --literal both"),
+        (["--stride", "halving"], "--spacing even and --stride halving both"),
+        (["--teacher", "uniform"], "--spacing even and --teacher uniform both"),
+        (["--delta", "0.3"], "1/Δ to be a whole number from 2 on, got Δ = 0.3"),
+        (["--delta", "1"], "1/Δ to be a whole number from 2 on, got Δ = 1"),
+        (["--rule", "gap"], "--spacing even belongs to a curriculum with a path"),
+    ],
+)
+def test_even_spacing_is_refused_where_contexts_are_placed_otherwise(options, words):
+    env = make_contextual("point-umaze")
+    with pytest.raises(RollinError, match=re.escape(words)):
+        curriculum_of(env, parse_options(["point-umaze", "--spacing", "even", *options]).config)
     env.close()
 
 

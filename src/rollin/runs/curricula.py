@@ -71,15 +71,36 @@ def curriculum_of(
     assert own is not None
     if rule is None:
         own = replace(own, rule=None)
-    finer = halves(config, own) and own.path is not None
+    delta, start = config.delta, config.start
+    if config.spacing == "even":
+        delta, start = _even_step(config, own), 0.0
+    elif halves(config, own) and own.path is not None:
+        delta = min(FINEST, config.delta or own.delta or 1)
     return own.changed(
-        delta=min(FINEST, config.delta or own.delta or 1) if finer else config.delta,
-        start=config.start,
+        delta=delta,
+        start=start,
         rule=rule,
         episodes=episodes,
         kappa=config.kappa,
         threshold_at=config.threshold_at,
     )
+
+
+def _even_step(config: RollinConfig, own: Curriculum) -> float:
+    """The step between 1/Δ contexts at equal distances from 0 to 1."""
+    step = config.delta or own.delta
+    if own.path is None or step is None or halves(config, own):
+        raise RollinError(
+            "--spacing even belongs to a curriculum with a path, a step Δ and a threshold; this "
+            "one has a list of contexts or adapts its steps: leave --spacing out."
+        )
+    parts = round(1 / step)
+    if parts < 2 or abs(parts * step - 1) > 1e-9:
+        raise RollinError(
+            f"--spacing even needs 1/Δ to be a whole number from 2 on, got Δ = {step:g}: give "
+            "--delta as a fraction such as 1/24."
+        )
+    return 1 / (parts - 1)
 
 
 class Examined(NamedTuple):

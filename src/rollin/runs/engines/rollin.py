@@ -19,8 +19,8 @@ from rollin.runs.records import Record
 from rollin.runs.spec import RunSpec
 
 MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
-           "kappa", "window", "delta", "stride", "teacher", "start", "path", "contexts",
-           "literal")  # fmt: skip
+           "kappa", "window", "delta", "stride", "teacher", "start", "spacing", "path",
+           "contexts", "literal")  # fmt: skip
 """Options that make the environment and the curriculum."""
 
 

@@ -84,6 +84,10 @@ class RollinConfig(RunConfig):
     start: float | None = None
     """Position on the path at which the curriculum starts, as a number or as 1/24; the
     environment's own (antmaze-umaze: Δ, ours), or 0 with --path, if not given."""
+    spacing: Literal["step", "even"] = field(default="step", metadata={"since": "0.3.0"})
+    """Contexts on the path. step: one every Δ from --start to the end; even: 1/Δ contexts at equal
+    distances from the beginning of the path to its end, another reading of the paper's goals in
+    antmaze-umaze: ω_0 is ω(0) as printed, the step is Δ/(1-Δ), and κ has the same values."""
     path: str | None = None
     """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
     contexts: str | None = None
@@ -145,6 +149,7 @@ class RollinConfig(RunConfig):
             raise RollinError(
                 "--path, --contexts and --literal are three ways to give a curriculum: use one."
             )
+        self._check_spacing()
         for name in ("threshold", "threshold_slope", "delta", "start"):
             if getattr(self, name) is not None:
                 within(flag(name), getattr(self, name), LARGEST_RETURN)
@@ -152,6 +157,20 @@ class RollinConfig(RunConfig):
             raise RollinError(
                 "--threshold-slope belongs to a return threshold: it needs --threshold, the R at "
                 "0, and no --rule success."
+            )
+
+    def _check_spacing(self) -> None:
+        """Refuse even spacing where another option places the contexts."""
+        one_of("--spacing", self.spacing, ("step", "even"))
+        others = {
+            "--start": self.start is not None, "--contexts": self.contexts is not None,
+            "--literal": self.literal, "--stride halving": self.stride == "halving",
+            f"--teacher {self.teacher}": self.teacher != WALK,
+        }  # fmt: skip
+        given = [name for name, placed in others.items() if placed]
+        if self.spacing == "even" and given:
+            raise RollinError(
+                f"--spacing even and {given[0]} both say where contexts are: leave one out."
             )
 
     def _check_teacher(self) -> None:
