@@ -8,11 +8,11 @@ rewarded cell for ever (where the sampled gradient settles), and the one that co
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
+from scipy.optimize import minimize_scalar, root_scalar
 from threadpoolctl import threadpool_limits
 
 from rollin.paper.four_rooms import HEADLINE_BETA, RETURN
@@ -25,6 +25,7 @@ from rollin.tabular.start import Start, roll_in
 HORIZON = 50
 ALPHA = 0.001  # of the rows in which every seed collects
 GAMMAS = (0.93, 0.95, 0.96, 0.963, 0.97, 0.973, 0.975)
+HORIZONS = (28, 29, 30, 32, 33, 35, 40, 50, 100)
 NEVER = -1e3  # log π of an action that is not taken: e^-1000 is 0, and 0 · log 0 stays 0
 EASY = RETURN["easy", ALPHA][HEADLINE_BETA].mean
 HARD = RETURN["hard", ALPHA][HEADLINE_BETA].mean
@@ -183,6 +184,41 @@ def fit(reading: Return, policy: Policy) -> Fit | None:
     """Solve for γ; None if no γ gives the published easy return."""
     gamma = solve(lambda g: value(reading, policy, "easy", g) - EASY)
     return None if gamma is None else Fit(gamma, value(reading, policy, "hard", gamma))
+
+
+class HorizonFit(NamedTuple):
+    """The edge collectors' returns over some steps with a discount, beside the published ones."""
+
+    horizon: int
+    gamma: float
+    easy: float
+    hard: float
+
+    @property
+    def error(self) -> float:
+        """The larger of the two relative errors."""
+        return max(abs(self.easy / EASY - 1), abs(self.hard / HARD - 1))
+
+
+def with_horizon(horizon: int, gamma: float) -> HorizonFit:
+    """Returns of the edge collectors; γ = 1 is allowed."""
+    returns = []
+    for reward in ("easy", "hard"):
+        task = last_task(reward, 0.95)  # the collector is the same at every γ
+        log_pi = edge_collector(task)
+        returns.append(soft.expected_sum(task.mdp, log_pi, task.r, horizon, gamma))
+    return HorizonFit(horizon, gamma, *returns)
+
+
+def fit_with_horizon(horizon: int) -> HorizonFit:
+    """The γ ≤ 1 with the smallest error: both returns grow with γ, so the error has one minimum."""
+    with threadpool_limits(1):
+        found: Any = minimize_scalar(
+            lambda gamma: with_horizon(horizon, gamma).error,
+            bounds=(0.9, 1), method="bounded", options={"xatol": 1e-8},
+        )  # fmt: skip
+        fits = (with_horizon(horizon, gamma) for gamma in (float(found.x), 1.0))
+        return min(fits, key=lambda fit: fit.error)
 
 
 class Pair(NamedTuple):

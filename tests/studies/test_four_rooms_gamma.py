@@ -121,7 +121,28 @@ def test_a_fit_gives_the_published_easy_return() -> None:
         assert fit is not None
         easy = exact.value(reading, exact.edge_collector, "easy", fit.gamma)
         assert easy == pytest.approx(10.62, abs=1e-3)
-        assert fit.hard > 1.01 * exact.HARD  # no reading gives both
+        assert fit.hard > 1.01 * exact.HARD  # none gives both over 50 steps or for ever
+
+
+def test_with_the_horizon_free_both_published_returns_fit() -> None:
+    """Beside the closed form γ_reward^D Σ_{t=first}^{T-1} γ^t of the edge collectors."""
+    for horizon, gamma, worst in ((29, 1.0, 0.0043), (35, 0.987, 0.0019), (50, 0.973, 0.0101)):
+        found = exact.with_horizon(horizon, gamma)
+        for reward, value in (("easy", found.easy), ("hard", found.hard)):
+            first, paid = EDGE[reward]
+            wanted = paid * sum(gamma**t for t in range(first, horizon))
+            assert value == pytest.approx(wanted, rel=1e-12)
+        assert worst - 2e-4 < found.error < worst
+    easy, hard = EDGE["easy"], EDGE["hard"]
+    for fit in map(exact.fit_with_horizon, (29, 32, 50)):
+        grid = np.linspace(0.9, 1, 20_001)[:, None]
+        errors = [
+            np.abs(paid * (grid ** np.arange(first, fit.horizon)).sum(1) / published - 1)
+            for (first, paid), published in ((easy, exact.EASY), (hard, exact.HARD))
+        ]
+        assert fit.error == pytest.approx(np.max(errors, axis=0).min(), abs=1e-4)
+    assert exact.fit_with_horizon(29).gamma == 1
+    assert exact.fit_with_horizon(32).error < 0.00025
 
 
 def test_no_two_distances_give_both_published_returns() -> None:
