@@ -91,6 +91,10 @@ class CommonOptions(TypedDict, total=False):
     start: float | None
     """Position on the path at which the curriculum starts, as a number or as 1/24; the
     environment's own (antmaze-umaze: Δ, ours), or 0 with path, if not given."""
+    spacing: Literal["step", "even"]
+    """Contexts on the path. step: one every Δ from start to the end; even: 1/Δ contexts at equal
+    distances from the beginning of the path to its end, another reading of the paper's goals in
+    antmaze-umaze: ω_0 is ω(0) as printed, the step is Δ/(1-Δ), and κ has the same values."""
     path: Sequence[Sequence[float]] | str | None
     """Corners of another path, as JSON: '[[0, 0], [8, 0], [8, 8]]'."""
     contexts: Sequence[Sequence[float]] | str | None
