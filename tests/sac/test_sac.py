@@ -20,6 +20,8 @@ from rollin.sac.network import Layout, orthogonal
 from rollin.streams import Streams
 
 ARRAYS = ("theta", "m", "v", "target")
+PRECISIONS = ("float32", "bfloat16")
+KINDS = [("cpu", "float32"), ("cpu", "bfloat16"), ("jax", "float32")]
 SHAPES = [  # observation, action, hidden, batch
     (11, 3, (256, 256), 256),
     (5, 2, (7,), 1),
@@ -92,10 +94,11 @@ def eager(monkeypatch):
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("threads", [2, 3, 4, 6])
 @pytest.mark.parametrize("shape", SHAPES[:4])
-def test_any_number_of_threads_gives_the_same_bits(shape, threads):
-    alone, team = make("cpu", *shape), make("cpu", *shape, threads=threads)
+def test_any_number_of_threads_gives_the_same_bits(shape, threads, precision):
+    alone, team = (make("cpu", *shape, threads=n, precision=precision) for n in (1, threads))
     assert isinstance(team, CpuLearner)
     assert team.threads == threads
     for step in range(3):
@@ -107,10 +110,11 @@ def test_any_number_of_threads_gives_the_same_bits(shape, threads):
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_an_update_that_begins_early_gives_the_same_bits(threads):
+def test_an_update_that_begins_early_gives_the_same_bits(threads, precision):
     shape = (11, 3, (40, 24), 70)
-    alone, team = make("cpu", *shape), make("cpu", *shape, threads=threads)
+    alone, team = (make("cpu", *shape, threads=n, precision=precision) for n in (1, threads))
     assert team.starts_early == (threads > 1)
     batch, noise = random_batch(alone, 100), np.ones((2, 3, 70), np.float32)
     for step in range(6):
@@ -235,8 +239,9 @@ def test_gradients_agree_with_finite_differences(name, hidden, bounds):
     assert np.abs(exact).max() > 0.01
 
 
-def test_targets_follow_by_tau():
-    learner = make("cpu", 3, 2, (8, 8), 4, tau=0.25)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_targets_follow_by_tau(precision):
+    learner = make("cpu", 3, 2, (8, 8), 4, tau=0.25, precision=precision)
     layout, before = learner.layout, learner.get_state()
     learner.update(random_batch(learner, 0))
     after = learner.get_state()
@@ -301,15 +306,18 @@ def test_initial_weights_are_orthogonal():
     st.integers(1, 40),
     st.integers(0, 4),
     st.integers(1, 3),
+    st.sampled_from(PRECISIONS),
 )
-def test_a_restored_learner_goes_on_to_the_bit(observed, acted, hidden, batch, before, after):
-    one = make("cpu", observed, acted, hidden, batch, seed=1)
+def test_a_restored_learner_goes_on_to_the_bit(
+    observed, acted, hidden, batch, before, after, precision
+):
+    one = make("cpu", observed, acted, hidden, batch, seed=1, precision=precision)
     batches = [random_batch(one, i) for i in range(before + after)]
     for rows in batches[:before]:
         one.update(rows)
         one.act(np.ones(observed))
     state, streams = one.get_state(), one.streams.get_state()
-    other = make("cpu", observed, acted, hidden, batch, seed=1)
+    other = make("cpu", observed, acted, hidden, batch, seed=1, precision=precision)
     other.update(random_batch(one, 99))  # somewhere else, and with streams that have moved on
     other.act(np.zeros(observed))
     other.set_state(state)
@@ -341,10 +349,10 @@ def test_learners_go_on_with_each_other_s_state():
     assert jax.update(batch).critic_loss == pytest.approx(cpu.update(batch).critic_loss, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["cpu", "jax"])
+@pytest.mark.parametrize(("name", "precision"), KINDS)
 @pytest.mark.parametrize("where", [0, 3, 5, -2])
-def test_a_bad_number_in_a_batch_stops_the_learner_before_it_spoils_it(name, where):
-    learner = make(name, 3, 1, (8,), 4)
+def test_a_bad_number_in_a_batch_stops_the_learner_before_it_spoils_it(name, precision, where):
+    learner = make(name, 3, 1, (8,), 4, precision=precision)
     learner.update(random_batch(learner, 0))
     before = learner.get_state()
     batch = random_batch(learner, 1)
@@ -377,8 +385,9 @@ def test_networks_beyond_bounds_are_refused_before_they_are_made():
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_diverged_team_of_threads_can_go_on():
-    learner = make("cpu", 3, 1, (8,), 64, threads=2)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_diverged_team_of_threads_can_go_on(precision):
+    learner = make("cpu", 3, 1, (8,), 64, threads=2, precision=precision)
     batch = random_batch(learner, 0)
     batch[40, -2] = np.inf
     with pytest.raises(RollinError, match="critics' loss"):
@@ -387,9 +396,9 @@ def test_a_diverged_team_of_threads_can_go_on():
     learner.close()
 
 
-@pytest.mark.parametrize("name", ["cpu", "jax"])
-def test_an_actor_that_diverges_is_stopped_too(name):
-    learner = make(name, 3, 1, (8,) * 12, 4, learning_rate=1e6)
+@pytest.mark.parametrize(("name", "precision"), KINDS)
+def test_an_actor_that_diverges_is_stopped_too(name, precision):
+    learner = make(name, 3, 1, (8,) * 12, 4, learning_rate=1e6, precision=precision)
     before = learner.get_state()
     with pytest.raises(RollinError, match=r"The actor's loss is not a finite number at update 1"):
         learner.update(random_batch(learner, 0))

@@ -19,6 +19,10 @@ from rollin.sac import (
     lanes,
     layers,
     memory,
+    pair_layers,
+    pair_phases,
+    pair_products,
+    pairs,
     phases,
     products,
     replay,
@@ -119,7 +123,8 @@ def dispatchers(value: object) -> Iterator[Dispatcher]:
 def test_compiled_functions_have_names_of_their_own():
     """Numba tells cached machine code apart by module, name and types, and by a count that two
     processes may share: functions of one name, made by a factory, would be mixed up."""
-    sac = ages, gaussian, kernels, layers, memory, phases, products, replay, team, vector
+    sac = ages, gaussian, kernels, layers, memory, pair_layers, pair_phases, pair_products
+    sac += pairs, phases, products, replay, team, vector
     found = {
         id(each): (each.py_func.__module__, each.py_func.__qualname__)
         for module in (*sac, tabular_kernels, walks)

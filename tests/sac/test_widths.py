@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 
 from rollin.compiling import host_features
+from rollin.sac import pairs
 from rollin.sac.lanes import TILINGS, VARIABLE, widest
-from tests.sac.test_sac import ARRAYS, SHAPES, make, random_batch
+from tests.sac.test_sac import ARRAYS, PRECISIONS, SHAPES, make, random_batch
 
 ROOT = Path(__file__).parents[2]
 WIDTHS = [width for width in TILINGS if width <= widest(host_features())]
-LEARNER = ["tests/sac/test_products.py", "tests/sac/test_vector.py", "tests/sac/test_sac.py"]
+LEARNER = [f"tests/sac/test_{name}.py" for name in ("products", "pairs", "vector", "sac")]
 # what does not touch the compiled learner, or holds for any width by its kind
 OTHERS = "jax] or seeds or hyperparameters or without_jax or orthogonal or finite"
 OTHERS += " or shape0-4 or shape0-6"  # large teams: their shares of work do not depend on it
@@ -35,8 +37,8 @@ def states() -> bytes:
     """What some learners have learned, what they told of it, and how they then act."""
     found = b""
     more: Any = (28, 20, (100, 30), 37)
-    for shape in (*SHAPES, more):
-        learner = make("cpu", *shape)
+    for shape, precision in product((*SHAPES, more), PRECISIONS):
+        learner = make("cpu", *shape, precision=precision)
         for step in range(3):
             found += repr(learner.update(random_batch(learner, step))).encode()
         found += b"".join(learner.get_state()[name].tobytes() for name in ARRAYS)
@@ -44,11 +46,11 @@ def states() -> bytes:
     return found
 
 
-def run(width: int, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def run(width: int, *arguments: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, VARIABLE: str(width), "PYTEST_ADDOPTS": ""},
+        env={**os.environ, VARIABLE: str(width), "PYTEST_ADDOPTS": "", **more},
         capture_output=True,
         check=False,
     )
@@ -65,6 +67,13 @@ def test_the_learner_s_tests_pass_with_vectors_of_any_width_and_give_the_same_bi
     done = run(width, "-m", "pytest", *options, *LEARNER)
     assert done.returncode == 0, done.stdout.decode()[-4000:]
     assert done.stdout.count(b".") > 55
+
+
+@pytest.mark.skipif(not pairs.NATIVE, reason="this CPU has no unit for bfloat16 to be left out")
+def test_without_the_unit_for_bfloat16_the_bits_are_the_same():
+    done = run(16, "-c", BITS, "16", **{pairs.VARIABLE: "emulated"})
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == states()
 
 
 def test_a_width_that_cannot_be_run_is_one_sentence():

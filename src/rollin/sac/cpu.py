@@ -41,9 +41,12 @@ class CpuLearner:
         self.layout, self.config, self.streams = layout, config, streams
         self.count, self._begun = 0, False
         self.threads = min(config.threads, 1 + int(_operations(layout, config.batch) / GRAIN))
-        self._packing = pack(layout)
+        pairs = config.precision == "bfloat16"
+        self._update = kernels.update_pairs if pairs else kernels.update
+        self._derive = kernels.round_all if pairs else kernels.turn_all
+        self._packing = pack(layout, pairs)
         self.memory = allocate(
-            self._packing, config.batch, config.hidden, products.WIDE, self.threads
+            self._packing, config.batch, config.hidden, products.WIDE, self.threads, pairs
         )
         self.memory.settings[:] = (
             config.gamma,
@@ -66,7 +69,9 @@ class CpuLearner:
         """A thread that helps with every update; it holds no reference to the learner."""
         # the memory goes along, so that it lives as long as its addresses are in use
         thread = threading.Thread(
-            target=_serve, args=(self._table, rank, self.threads, self.memory), daemon=True
+            target=_serve,
+            args=(self._update, self._table, rank, self.threads, self.memory),
+            daemon=True,
         )
         thread.start()
         _keep_off_first_core(thread)
@@ -110,7 +115,7 @@ class CpuLearner:
             self._require_team()
         where = NOWHERE if noise is not None else self._source("noise")
         begun, self._begun = self._begun, False
-        outcome = kernels.update(self._table, 0, self.threads, self.count + 1, begun, *where)
+        outcome = self._update(self._table, 0, self.threads, self.count + 1, begun, *where)
         if outcome != kernels.FINE:
             what = "critics'" if outcome == kernels.CRITIC_DIVERGED else "actor's"
             raise diverged(what, self.count + 1)
@@ -153,7 +158,7 @@ class CpuLearner:
             state[name] for name in ("theta", "m", "v")
         )
         memory.target[self._target_places] = state["target"]
-        kernels.turn_all(self._table)
+        self._derive(self._table)
         self.count = int(state["count"])
 
     @property
@@ -181,9 +186,9 @@ def _keep_off_first_core(thread: threading.Thread) -> None:
             os.sched_setaffinity(thread.native_id, cores - {min(cores)} or cores)
 
 
-def _serve(table: NDArray[np.int64], rank: int, threads: int, memory: Memory) -> None:
+def _serve(update: Any, table: NDArray[np.int64], rank: int, threads: int, memory: Memory) -> None:
     """Take part in all updates until the team is told to stop."""
-    kernels.update(table, rank, threads, 0, False, *NOWHERE)
+    update(table, rank, threads, 0, False, *NOWHERE)
 
 
 def _operations(layout: Layout, batch: int) -> float:

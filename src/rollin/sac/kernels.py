@@ -13,17 +13,29 @@ from typing import Any
 import numpy as np
 
 from rollin.compiling import kept
-from rollin.sac import bits, gaussian, lanes, phases, products, team, vector
+from rollin.sac import (
+    bits,
+    gaussian,
+    lanes,
+    pair_layers,
+    pair_phases,
+    pair_products,
+    pairs,
+    phases,
+    products,
+    team,
+    vector,
+)
 from rollin.sac import layers as networks
 from rollin.sac import memory as mem
 from rollin.sac import panels as packing
 from rollin.sac.bits import draw_normal
 from rollin.sac.lanes import LANES, PANEL
 from rollin.sac.layers import (
+    NONE,
     panels,
     step_of,
     turn,
-    values,
 )
 from rollin.sac.memory import (
     ACTOR_LOSS,
@@ -33,23 +45,16 @@ from rollin.sac.memory import (
     LOG_STD_MIN,
     NEXT,
     POLICY,
-    POLICY_Q,
     Q_MEAN,
     TEMPERATURE,
 )
+from rollin.sac.pair_layers import round_weights
+from rollin.sac.pairs import TURNED_PANELS
 from rollin.sac.panels import IN, OUT, WEIGHTS
 from rollin.sac.phases import (
-    actor_backward,
-    actor_descend,
     actor_loss,
     choose_actions,
-    critic_backward,
-    critic_descend,
     critic_loss,
-    evaluate,
-    minimum_backward,
-    policy_heads,
-    take_inputs,
     temperature,
     temperature_step,
 )
@@ -67,14 +72,16 @@ from rollin.sac.team import (
     take,
     wait_while,
 )
-from rollin.sac.vector import LINE, OPTIONS, base, compiled
+from rollin.sac.vector import LINE, OPTIONS, base, compiled, compiled_as
 
 # what `update` returns
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
 GROUP = 32  # samples that a thread takes from the queue at once, if there are several threads
 
 _HELPERS = (bits, gaussian, lanes, mem, networks, packing, phases, products, team, vector)
-_kept: Any = kept(helpers=_HELPERS, variant=LANES, **OPTIONS)
+_HELPERS += (pairs, pair_products, pair_layers, pair_phases)
+_VARIANT = f"{LANES}_{'native' if pairs.NATIVE else 'emulated'}"
+_kept: Any = kept(helpers=_HELPERS, variant=_VARIANT, **OPTIONS)
 
 
 # ------------------------------------------------------------------ one update
@@ -88,79 +95,143 @@ def _groups(p, threads):
     return 2 * ((samples + size - 1) // size), size
 
 
-@compiled
-def _policy(rank, threads, p):
-    """Inputs and the policy's heads, group by group of the samples, until none is left.
+def _policy_of(parts: Any) -> Any:
+    """The policy's part of an update, from the parts of `phases` or of `pair_phases`."""
+    take_inputs, policy_heads = parts.take_inputs, parts.policy_heads
 
-    Noise is not needed yet.
-    """
-    samples, team = mem.batch(p).shape[0], mem.team(p)
-    groups, size = _groups(p, threads)
-    while True:
-        group = take(team, groups, rank)
-        if group < 0:
-            return
-        block, first = group % 2, group // 2 * size
-        count = min(size, samples - first)
-        take_inputs(p, block, first, count)
-        policy_heads(p, block, first, count)
-        atomic_add(base(team) + 8 * DONE, 1)
+    def policy(rank, threads, p):
+        """Inputs and the policy's heads, group by group of the samples, until none is left.
+
+        Noise is not needed yet.
+        """
+        samples, team = mem.batch(p).shape[0], mem.team(p)
+        groups, size = _groups(p, threads)
+        while True:
+            group = take(team, groups, rank)
+            if group < 0:
+                return
+            block, first = group % 2, group // 2 * size
+            count = min(size, samples - first)
+            take_inputs(p, block, first, count)
+            policy_heads(p, block, first, count)
+            atomic_add(base(team) + 8 * DONE, 1)
+
+    return compiled_as(f"policy_of_{parts.__name__}", policy)
 
 
-@compiled
-def _update(rank, threads, p, count):
-    """One thread's part of one update; the same calls in the same order on every thread.
+def _update_of(parts: Any, policy: Any) -> Any:
+    """One update, from the parts of `phases` or of `pair_phases`."""
+    evaluate, reevaluate = parts.evaluate, parts.reevaluate
+    critic_backward, critic_descend = parts.critic_backward, parts.critic_descend
+    minimum_backward = parts.minimum_backward
+    actor_backward, actor_descend = parts.actor_backward, parts.actor_descend
 
-    It learns from batch and noise of the memory. count: how many updates there were, this included.
+    def update(rank, threads, p, count):
+        """One thread's part of one update; the same calls in the same order on every thread.
 
-    With an even number of threads each half takes one critic, whose weights and activations then
-    stay in that half's caches; else all share both. The actor is shared by all.
-    """
-    samples, team = mem.batch(p).shape[0], mem.team(p)
-    first, rows = share(samples, PANEL, rank, threads)
-    halves = threads % 2 == 0
-    begin, end = (rank % 2, rank % 2 + 1) if halves else (0, 2)
-    member, members = (rank // 2, threads // 2) if halves else (rank, threads)
-    first_c, rows_c = share(samples, PANEL, member, members)
-    step, tau = step_of(p, count), temperature(p)
+        It learns from batch and noise of the memory. count: how many updates there were, this
+        included.
 
-    _policy(rank, threads, p)
-    meet(team, threads)
-    for block in (POLICY, NEXT):
-        choose_actions(p, block, first, rows)
-    meet(team, threads)
-    for c in range(begin, end):
-        evaluate(p, c, first_c, rows_c)
-    meet(team, threads)
-    for c in range(begin, end):
-        critic_backward(p, c, first_c, rows_c)
-    meet(team, threads)
-    loss, q_mean = critic_loss(p)
-    if not math.isfinite(loss):
-        return CRITIC_DIVERGED
-    for c in range(begin, end):
-        critic_descend(p, c, step, (rank, member, members))
-    if members > 1:
+        With an even number of threads each half takes one critic, whose weights and activations
+        then stay in that half's caches; else all share both. The actor is shared by all.
+        """
+        samples, team = mem.batch(p).shape[0], mem.team(p)
+        first, rows = share(samples, PANEL, rank, threads)
+        halves = threads % 2 == 0
+        begin, end = (rank % 2, rank % 2 + 1) if halves else (0, 2)
+        member, members = (rank // 2, threads // 2) if halves else (rank, threads)
+        first_c, rows_c = share(samples, PANEL, member, members)
+        step, tau = step_of(p, count), temperature(p)
+
+        policy(rank, threads, p)
         meet(team, threads)
-    for c in range(begin, end):
-        layers, x, out = mem.critic_layers(p)[c], mem.x(p)[POLICY], mem.rows(p)[POLICY_Q + c]
-        values(mem.theta(p), layers, x, c, mem.critic(p), out, first_c, rows_c)
-    meet(team, threads)
-    minimum_backward(p, first, rows, rank)
-    meet(team, threads)
-    loss_pi, entropy = actor_loss(p)
-    actor_backward(p, first, rows)
-    meet(team, threads)
-    if not math.isfinite(loss_pi):
-        return ACTOR_DIVERGED
-    actor_descend(p, step, (rank, rank, threads))
-    if rank == 0:
-        temperature_step(p, entropy, step)
-        info = mem.info(p)
-        info[CRITIC_LOSS], info[Q_MEAN], info[ACTOR_LOSS] = loss, q_mean, loss_pi
-        info[ENTROPY], info[TEMPERATURE] = entropy, tau
-    meet(team, threads)
-    return FINE
+        for block in (POLICY, NEXT):
+            choose_actions(p, block, first, rows)
+        meet(team, threads)
+        for c in range(begin, end):
+            evaluate(p, c, first_c, rows_c)
+        meet(team, threads)
+        for c in range(begin, end):
+            critic_backward(p, c, first_c, rows_c)
+        meet(team, threads)
+        loss, q_mean = critic_loss(p)
+        if not math.isfinite(loss):
+            return CRITIC_DIVERGED
+        for c in range(begin, end):
+            critic_descend(p, c, step, (rank, member, members))
+        if members > 1:
+            meet(team, threads)
+        for c in range(begin, end):
+            reevaluate(p, c, first_c, rows_c)
+        meet(team, threads)
+        minimum_backward(p, first, rows, rank)
+        meet(team, threads)
+        loss_pi, entropy = actor_loss(p)
+        actor_backward(p, first, rows)
+        meet(team, threads)
+        if not math.isfinite(loss_pi):
+            return ACTOR_DIVERGED
+        actor_descend(p, step, (rank, rank, threads))
+        if rank == 0:
+            temperature_step(p, entropy, step)
+            info = mem.info(p)
+            info[CRITIC_LOSS], info[Q_MEAN], info[ACTOR_LOSS] = loss, q_mean, loss_pi
+            info[ENTROPY], info[TEMPERATURE] = entropy, tau
+        meet(team, threads)
+        return FINE
+
+    return compiled_as(f"update_of_{parts.__name__}", update)
+
+
+def _served(parts: Any) -> Any:
+    """An update on all threads of the team, from the parts of `phases` or of `pair_phases`."""
+    policy = _policy_of(parts)
+    update = _update_of(parts, policy)
+
+    def run(p, rank, threads, count, begun, state, function):
+        team, done = mem.team(p), 0
+        job = base(team) + 8 * JOB
+        if rank == 0:
+            if state != 0:
+                noise = mem.noise(p)
+                draw_normal(state, function, noise.reshape(noise.size))
+            if not begun:
+                open_queue(team)
+            if threads > 1:
+                team[JOB + 1], team[JOB + 2] = count, atomic_load(job) + 1
+                atomic_add(job, 1)
+            return update(rank, threads, p, count)
+        while True:
+            wait_while(job, done)
+            if atomic_load(base(team) + 8 * STOP):
+                return FINE
+            done += 1
+            if done == team[JOB + 2]:
+                update(rank, threads, p, team[JOB + 1])
+            else:
+                policy(rank, threads, p)
+
+    return compiled_as(f"run_of_{parts.__name__}", run)
+
+
+_run, _pair_run = _served(phases), _served(pair_phases)
+
+
+@_kept
+def update(p, rank, threads, count, begun, state, function):
+    """One update of SAC on all threads of the team; returns FINE or what diverged.
+
+    Called with rank 0 for an update, and once with every other rank to serve: those calls take part
+    in all updates until the team is told to stop. begun: whether `begin` was called for it. state,
+    function: the source of noise (`bits`); if 0, the noise is there already.
+    """
+    return _run(p, rank, threads, count, begun, state, function)
+
+
+@_kept
+def update_pairs(p, rank, threads, count, begun, state, function):
+    """The same with bfloat16 products."""
+    return _pair_run(p, rank, threads, count, begun, state, function)
 
 
 @_kept
@@ -178,37 +249,6 @@ def withdraw(p, threads):
 
 
 @_kept
-def update(p, rank, threads, count, begun, state, function):
-    """One update of SAC on all threads of the team; returns FINE or what diverged.
-
-    Called with rank 0 for an update, and once with every other rank to serve: those calls take part
-    in all updates until the team is told to stop. begun: whether `begin` was called for it. state,
-    function: the source of noise (`bits`); if 0, the noise is there already.
-    """
-    team, done = mem.team(p), 0
-    job = base(team) + 8 * JOB
-    if rank == 0:
-        if state != 0:
-            noise = mem.noise(p)
-            draw_normal(state, function, noise.reshape(noise.size))
-        if not begun:
-            open_queue(team)
-        if threads > 1:
-            team[JOB + 1], team[JOB + 2] = count, atomic_load(job) + 1
-            atomic_add(job, 1)
-        return _update(rank, threads, p, count)
-    while True:
-        wait_while(job, done)
-        if atomic_load(base(team) + 8 * STOP):
-            return FINE
-        done += 1
-        if done == team[JOB + 2]:
-            _update(rank, threads, p, team[JOB + 1])
-        else:
-            _policy(rank, threads, p)
-
-
-@_kept
 def stop(team):
     """Let the helping threads return."""
     atomic_add(base(team) + 8 * STOP, 1)
@@ -221,8 +261,25 @@ def turn_all(p):
     for network in range(3):
         layers = mem.critic_layers(p)[max(network - 1, 0)] if network else mem.actor_layers(p)
         for layer in range(layers.shape[0] - (network > 0)):
-            for panel in range(panels(layers[layer, OUT])):
-                turn(p, layers, layer, panel, 0, layers[layer, IN])
+            wide, size = panels(layers[layer, OUT]), layers[layer, IN]
+            for first in range(0, size, PANEL):
+                turn(p, layers, layer, 0, wide, first, min(PANEL, size - first))
+
+
+@_kept
+def round_all(p):
+    """Write the rounded copies and transposes of all weights, after these were set."""
+    offset = mem.critic_layers(p)[0, 0, WEIGHTS]
+    for network in range(3):
+        layers = mem.critic_layers(p)[max(network - 1, 0)] if network else mem.actor_layers(p)
+        for layer in range(layers.shape[0] - (network > 0)):
+            wide, size = panels(layers[layer, OUT]), layers[layer, IN]
+            for panel in range(0, wide, TURNED_PANELS):
+                some = min(TURNED_PANELS, wide - panel)
+                for first in range(0, size, PANEL):
+                    rows = min(PANEL, size - first)
+                    follows = offset if network else NONE
+                    round_weights(p, layers, layer, panel, some, first, rows, follows)
 
 
 # ------------------------------------------------------------------ one action

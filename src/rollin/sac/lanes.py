@@ -46,6 +46,11 @@ def widest(features: Mapping[str, bool]) -> int:
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
+def has_bfloat16(features: Mapping[str, bool]) -> bool:
+    """Whether this CPU multiplies pairs of bfloat16 numbers in vectors of 16 lanes."""
+    return bool(features.get("avx512bf16"))
+
+
 def choose(asked: str | None, possible: int) -> int:
     """The width asked for, if the CPU can run it; else its widest."""
     if not asked:

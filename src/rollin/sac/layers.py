@@ -21,13 +21,21 @@ from rollin.sac.products import (
     multiply_single,
 )
 from rollin.sac.team import share
-from rollin.sac.vector import LINE, base, compiled, copy_line, transpose
+from rollin.sac.vector import (
+    LINE,
+    adam_line,
+    base,
+    compiled,
+    compiled_as,
+    follow_line,
+    inlined,
+    prefetch,
+    transpose,
+)
 
-BETA1, BETA2, EPSILON = np.float32(0.9), np.float32(0.999), np.float32(1e-8)  # Adam
-REST1, REST2 = np.float32(0.1), np.float32(0.001)  # 1 - β, not rounded twice
 panels = compiled(packing.panels)
 NONE = np.int64(-1)  # no target follows
-TINY = np.float32(1.2e-38)  # below are denormals, on which a CPU is a hundred times slower
+CHUNK = np.int64(LINE * PANEL)  # bytes of the gradient of 16 inputs and a panel
 
 
 @compiled
@@ -78,92 +86,140 @@ def step_of(p, count):
 
 
 @compiled
-def adam(p, gradient, begin, end, step, target_begin):
-    """One step of Adam on theta[begin:end]; the target follows if `target_begin` is not negative.
+def adam(p, gradient, line, count, step, target_line):
+    """One step of Adam on `count` lines of theta; the target follows if its line is not negative.
 
-    step: what `step_of` gives.
+    gradient: the address of so many lines; step: what `step_of` gives.
     """
     rate, correction, tau = step
-    theta, m, v = mem.theta(p)[begin:end], mem.m(p)[begin:end], mem.v(p)[begin:end]
-    for i in range(end - begin):
-        g = gradient[i]
-        mean = BETA1 * m[i] + REST1 * g
-        square = BETA2 * v[i] + REST2 * g * g
-        m[i] = mean if abs(mean) > TINY else np.float32(0)
-        v[i] = square if square > TINY else np.float32(0)
-        theta[i] -= rate * mean / (np.sqrt(square * correction) + EPSILON)
-    if target_begin >= 0:
-        target = mem.target(p)[target_begin : target_begin + end - begin]
-        for i in range(end - begin):
-            target[i] += tau * (theta[i] - target[i])
+    begin = LINE * line
+    theta, m, v = base(mem.theta(p)) + begin, base(mem.m(p)) + begin, base(mem.v(p)) + begin
+    for i in range(count):
+        at = LINE * i
+        adam_line(gradient + at, theta + at, m + at, v + at, rate, correction)
+    if target_line >= 0:
+        target = base(mem.target(p)) + LINE * target_line
+        for i in range(count):
+            follow_line(theta + LINE * i, target + LINE * i, tau)
 
 
 @compiled
-def turn(p, layers, layer, panel, first, rows):
-    """Write the transpose of some weights: of the outputs of a panel, of `rows` inputs at most."""
+def ask_for(p, line, count, target_line):
+    """Let the caches fetch what `adam` will read."""
+    begin = LINE * line
+    theta, m, v = base(mem.theta(p)) + begin, base(mem.m(p)) + begin, base(mem.v(p)) + begin
+    target = base(mem.target(p)) + LINE * target_line
+    for i in range(count):
+        at = LINE * i
+        prefetch(theta + at)
+        prefetch(m + at)
+        prefetch(v + at)
+        if target_line >= 0:
+            prefetch(target + at)
+
+
+@compiled
+def turn(p, layers, layer, panel, some, first, rows):
+    """Write the transpose of some weights: outputs of some panels, inputs of one panel at most."""
     outputs = layers[layer, OUT]
     flat = mem.theta(p)
     theta = flat.reshape((flat.size // PANEL, PANEL))
-    line = layers[layer, WEIGHTS] + panel * (layers[layer, IN] + 1)
-    end = min(first + rows, layers[layer, TURNED_INPUTS])
-    columns = min(PANEL, outputs - panel * PANEL)
-    for row in range(first, end, PANEL):
-        to = layers[layer, TURNED] + row // PANEL * outputs + panel * PANEL
-        some = min(PANEL, end - row)
-        transpose(theta, line + row, 0, mem.turned(p), to, 0, some, columns)
+    below = min(first + rows, layers[layer, TURNED_INPUTS]) - first
+    for n in range(panel, panel + some):
+        line = layers[layer, WEIGHTS] + n * (layers[layer, IN] + 1)
+        columns = min(PANEL, outputs - n * PANEL)
+        to = layers[layer, TURNED] + first // PANEL * outputs + n * PANEL
+        transpose(theta, line + first, 0, mem.turned(p), to, 0, below, columns)
 
 
 @compiled
-def descend(p, layers, layer, x, x_panel, delta, d_panel, step, offset, who):
-    """A member's part of a layer: its gradient over the batch, Adam, the transpose.
+def finish(p, layers, layer, panel, some, first, rows, offset):
+    """After a step of Adam on some weights; `offset` is for targets."""
+    turn(p, layers, layer, panel, some, first, rows)
 
-    A layer is split by its outputs or by its inputs, whichever are more. x, delta: addresses of
-    its inputs and of the deltas of its outputs; offset: the first line that a target follows.
+
+def descending(name, across, add, terms, finish):
+    """A layer's gradient over the batch and a step of Adam, from these products over samples.
+
+    name: of the function; terms: how many lines of inputs and deltas so many samples take; finish:
+    what follows the step.
     """
-    thread, member, members = who
-    size, wide, samples = layers[layer, IN], panels(layers[layer, OUT]), mem.batch(p).shape[0]
-    by_outputs = wide > panels(size)
-    begin, count = share(wide, 1, member, members) if by_outputs else (0, wide)
-    first, rows = (0, size + 1) if by_outputs else share(size + 1, PANEL, member, members)
-    if count == 0 or rows == 0:
-        return
-    weights = min(rows, size - first)  # one row less where the bias is among them
-    sums, strip = mem.sums(p)[thread], mem.gradient(p)[thread]
-    if weights < rows:
-        add_lines(base(mem.ones(p)), delta + begin * d_panel, d_panel, base(sums), count, samples)
-    inputs = x + first // PANEL * x_panel
-    for panel in range(begin, begin + count, WIDE):
-        some, above = min(WIDE, begin + count - panel), delta + panel * d_panel
-        out, out_panel = base(strip), LINE * rows
-        multiply_across(inputs, x_panel, above, d_panel, out, out_panel, weights, some, samples)
-        for i in range(some):
+
+    def descend(p, layers, layer, x, x_panel, delta, d_panel, step, offset, who):
+        """A member's part of a layer.
+
+        A layer is split by its outputs or by its inputs, whichever are more. x, delta: addresses of
+        its inputs and of the deltas of its outputs; offset: the first line that a target follows.
+
+        Weights are stepped 16 inputs at a time, whose numbers the caches fetch meanwhile.
+        """
+        thread, member, members = who
+        size, wide, count = layers[layer, IN], panels(layers[layer, OUT]), terms(mem.batch(p))
+        by_outputs = wide > panels(size)
+        begin, mine = share(wide, 1, member, members) if by_outputs else (0, wide)
+        first, rows = (0, size + 1) if by_outputs else share(size + 1, PANEL, member, members)
+        if mine == 0 or rows == 0:
+            return
+        weights = min(rows, size - first)  # one row less where the bias is among them
+        sums, strip = base(mem.sums(p)[thread]), base(mem.gradient(p)[thread])
+        if weights < rows:
+            add(base(mem.ones(p)), delta + begin * d_panel, d_panel, sums, mine, count)
+        for panel in range(begin, begin + mine, WIDE):
+            some, above = min(WIDE, begin + mine - panel), delta + panel * d_panel
+            for row in range(first, first + weights, PANEL):
+                height = min(PANEL, first + weights - row)
+                for n in range(panel, panel + some):
+                    line = layers[layer, WEIGHTS] + n * (size + 1) + row
+                    ask_for(p, line, height, line - offset if offset >= 0 else NONE)
+                inputs = x + row // PANEL * x_panel
+                across(inputs, x_panel, above, d_panel, strip, CHUNK, height, some, count)
+                for n in range(some):
+                    line = layers[layer, WEIGHTS] + (panel + n) * (size + 1) + row
+                    target_line = line - offset if offset >= 0 else NONE
+                    adam(p, strip + CHUNK * n, line, height, step, target_line)
+                finish(p, layers, layer, panel, some, row, height, offset)
             if weights < rows:
-                copy_line(base(sums[panel + i - begin]), base(strip[i * rows + weights]))
-            line = layers[layer, WEIGHTS] + (panel + i) * (size + 1) + first
-            target_begin = PANEL * (line - offset) if offset >= 0 else NONE
-            gradient = strip[i * rows : (i + 1) * rows].reshape(rows * PANEL)
-            adam(p, gradient, PANEL * line, PANEL * (line + rows), step, target_begin)
-            turn(p, layers, layer, panel + i, first, weights)
+                for n in range(panel, panel + some):
+                    line = layers[layer, WEIGHTS] + (n + 1) * (size + 1) - 1
+                    target_line = line - offset if offset >= 0 else NONE
+                    adam(p, sums + LINE * (n - begin), line, 1, step, target_line)
+
+    return compiled_as(name, descend)
 
 
-@compiled
-def descend_last(p, layers, x, x_panel, delta, step, offset, who):
-    """The same for the last layer of a critic, a vector; delta: a number per sample."""
-    thread, member, members = who
-    last, samples = layers.shape[0] - 1, mem.batch(p).shape[0]
-    size = layers[last, IN]
-    first, rows = share(size + 1, PANEL, member, members)
-    if rows == 0:
-        return
-    weights = min(rows, size - first)
-    strip = mem.gradient(p)[thread]
-    inputs = x + first // PANEL * x_panel
-    add_lines(base(delta), inputs, x_panel, base(strip), panels(weights), samples)
-    gradient = strip.reshape(strip.size)
-    if weights < rows:
-        total = np.float32(0)
-        for i in range(samples):
-            total += delta[i]
-        gradient[weights] = total
-    begin = PANEL * layers[last, WEIGHTS] + first
-    adam(p, gradient, begin, begin + rows, step, begin - PANEL * offset)
+@inlined
+def one_each(batch):
+    """Lines that the samples of a batch take."""
+    return batch.shape[0]
+
+
+descend = descending("descend", multiply_across, add_lines, one_each, finish)
+
+
+def descending_last(name, add, terms):
+    """The same for the last layer of a critic, a vector."""
+
+    def descend_last(p, layers, x, x_panel, delta, factors, step, offset, who):
+        """A member's part. delta: a number per sample; factors: their address for `add`."""
+        thread, member, members = who
+        last = layers.shape[0] - 1
+        size = layers[last, IN]
+        first, rows = share(size + 1, PANEL, member, members)
+        if rows == 0:
+            return
+        weights = min(rows, size - first)
+        strip, whole = mem.gradient(p)[thread], panels(weights)
+        add(factors, x + first // PANEL * x_panel, x_panel, base(strip), whole, terms(mem.batch(p)))
+        if weights < rows:
+            total = np.float32(0)
+            for i in range(mem.batch(p).shape[0]):
+                total += delta[i]
+            strip[whole] = np.float32(0)
+            strip[weights // PANEL, weights % PANEL] = total
+        line = layers[last, WEIGHTS] + first // PANEL
+        adam(p, base(strip), line, panels(rows), step, line - offset)
+
+    return compiled_as(name, descend_last)
+
+
+descend_last = descending_last("descend_last", add_lines, one_each)

@@ -33,6 +33,11 @@ def make_learner(
     if name == "cpu":
         from rollin.sac.cpu import CpuLearner as Kind
     elif name == "jax":
+        if config.precision != "float32":
+            raise RollinError(
+                f"The learner jax computes in float32, got precision {config.precision}: choose "
+                "precision float32, or the learner cpu."
+            )
         from rollin.sac.jax import JaxLearner as Kind
     else:
         raise RollinError(f"The learner must be cpu or jax, got {shown(name)}.")

@@ -126,10 +126,16 @@ def evaluate(p, c, first, count):
 
 
 @inlined
-def critic_backward(p, c, first, count):
-    """The Bellman targets y, and the error of critic c carried back; some samples."""
-    batch, rows, h, delta = mem.batch(p), mem.rows(p), mem.critic(p), mem.delta(p)
-    layers, theta, last = mem.critic_layers(p)[c], mem.theta(p), h.shape[1]
+def reevaluate(p, c, first, count):
+    """Critic c at (s, π(s)); some samples."""
+    layers, x, out = mem.critic_layers(p)[c], mem.x(p)[POLICY], mem.rows(p)[POLICY_Q + c]
+    values(mem.theta(p), layers, x, c, mem.critic(p), out, first, count)
+
+
+@inlined
+def bellman_errors(p, c, first, count):
+    """The Bellman targets y, and the errors and slopes of critic c's loss; some samples."""
+    batch, rows = mem.batch(p), mem.rows(p)
     samples, width = batch.shape
     tau, gamma = np.float32(temperature(p)), mem.settings(p)[GAMMA]
     slope = rows[D_Q + c]
@@ -139,6 +145,14 @@ def critic_backward(p, c, first, count):
         y = reward + gamma * mask * (following - tau * rows[LOG_PROB + NEXT, i])
         rows[ERROR + c, i] = rows[DATA_Q + c, i] - y
         slope[i] = np.float32(2.0 / samples) * rows[ERROR + c, i]
+
+
+@inlined
+def critic_backward(p, c, first, count):
+    """The Bellman targets y, and the error of critic c carried back; some samples."""
+    h, delta, slope = mem.critic(p), mem.delta(p), mem.rows(p)[D_Q + c]
+    layers, theta, last = mem.critic_layers(p)[c], mem.theta(p), h.shape[1]
+    bellman_errors(p, c, first, count)
     begin = base(theta) + LINE * layers[last, WEIGHTS]
     for n in range(panels(layers[last, IN])):
         active, out = place(h[c], last - 1, n, 0), place(delta[c], last - 1, n, 0)
@@ -169,14 +183,15 @@ def critic_descend(p, c, step, who):
         above, above_panel = place(delta, c, layer, 0), delta.strides[2]
         descend(p, layers, layer, inputs, panel, above, above_panel, step, offset, who)
         inputs, panel = place(h, c, layer, 0), h.strides[2]
-    descend_last(p, layers, inputs, panel, mem.rows(p)[D_Q + c], step, offset, who)
+    slope = mem.rows(p)[D_Q + c]
+    descend_last(p, layers, inputs, panel, slope, base(slope), step, offset, who)
 
 
 # ------------------------------------------------------------------ actor
 
 
 @inlined
-def _where_smaller(p, c, order):
+def where_smaller(p, c, order):
     """Write down the samples at which critic c is the smaller, and return how many they are."""
     mine, other = mem.rows(p)[POLICY_Q + c], mem.rows(p)[POLICY_Q + 1 - c]
     found = np.uint64(0)
@@ -194,7 +209,7 @@ def minimum_backward(p, first, count, rank):
     """
     end, order = first + count, mem.order(p)[rank]
     for c in range(2):
-        found = _where_smaller(p, c, order)
+        found = where_smaller(p, c, order)
         begin, until = min(first, found), min(end, found)
         _slope(p, c, order, begin, until - begin)
         first, end = max(first - found, 0), max(end - found, 0)
@@ -236,10 +251,9 @@ def _slope(p, c, order, first, count):
 
 
 @inlined
-def actor_backward(p, first, count):
-    """The actor's loss carried back; some samples."""
-    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
-    samples, size, last = mem.batch(p).shape[0], mem.action(p).shape[1], layers.shape[0] - 1
+def actor_heads_backward(p, first, count):
+    """The actor's loss carried back to its heads, whose deltas are then in `out`; some samples."""
+    samples, size, lines = mem.batch(p).shape[0], mem.action(p).shape[1], mem.out(p)[POLICY]
     scale = np.float32(1.0 / samples), np.float32(temperature(p) / samples)
     low, high = mem.settings(p)[LOG_STD_MIN], mem.settings(p)[LOG_STD_MAX]
     heads, action, noise = mem.heads(p)[POLICY], mem.action(p)[POLICY], mem.noise(p)[POLICY]
@@ -248,6 +262,14 @@ def actor_backward(p, first, count):
     for n in range(panels(2 * size)):
         some = min(PANEL, 2 * size - n * PANEL)
         transpose(d_heads, n * PANEL, first, lines[n], first, 0, some, count)
+
+
+@inlined
+def actor_backward(p, first, count):
+    """The actor's loss carried back; some samples."""
+    layers, h, delta, lines = mem.actor_layers(p), mem.actor(p), mem.delta(p), mem.out(p)[POLICY]
+    last = layers.shape[0] - 1
+    actor_heads_backward(p, first, count)
     inner, wide = layers[last, OUT], panels(layers[last, IN])
     weights_t, step = base(mem.turned(p)) + LINE * layers[last, TURNED], LINE * inner
     above, above_panel = base(lines) + LINE * first, lines.strides[0]
@@ -286,6 +308,7 @@ def actor_descend(p, step, who):
 @inlined
 def temperature_step(p, entropy, step):
     """Adam on log τ for the loss τ (entropy - target entropy)."""
-    i, gradient = mem.theta(p).size - PANEL, mem.gradient(p)[0, 0]
+    gradient = mem.gradient(p)[0, 0]
+    gradient[:] = np.float32(0)
     gradient[0] = np.float32(temperature(p) * (entropy - mem.settings(p)[TARGET_ENTROPY]))
-    adam(p, gradient, i, i + 1, step, NONE)
+    adam(p, base(gradient), mem.theta(p).size // PANEL - 1, 1, step, NONE)

@@ -24,6 +24,7 @@ import numpy as np
 from numba import types
 
 from rollin.sac.lanes import LANES, PANEL, TILES
+from rollin.sac.pairs import add_product, flush, unflush
 from rollin.sac.vector import (
     FLOAT,
     INT64,
@@ -31,6 +32,7 @@ from rollin.sac.vector import (
     VECTOR,
     calling,
     compiled,
+    compiled_as,
     int64,
     intrinsic,
     load,
@@ -52,17 +54,24 @@ Kind = Literal["along", "across", "single", "weighted"]
 
 @dataclass(frozen=True)
 class Tile:
-    """One tile of C = A B in registers, `rows` × (panels · 16).
+    """The sums of one tile of C = A B in registers, `rows` × (panels · 16).
 
     b(k) is line k of each panel of B, c(r) line r of each panel of C, and of the gate. kind:
     "along": a(r, k) is number k of row r of a matrix in panels; "across": a(r, k) is number r of
     line k of a panel; "single": as "along", but B and C are vectors of numbers;
-    "weighted": a(k) is one of the numbers of a vector.
+    "weighted": a(k) is one of the numbers of a vector. Numbers of A and B are float32, or pairs of
+    bfloat16 numbers (`pairs`).
     """
 
     kind: Kind
     rows: int
     panels: int
+    pairs: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the tile's functions."""
+        return f"pairs_{self.kind}" if self.pairs else self.kind
 
     @property
     def unit(self) -> Any:
@@ -80,6 +89,48 @@ class Tile:
         vectors = 1 if self.kind == "single" else PANEL // LANES
         return [(p, 4 * LANES * v) for p, v in pairs(range(self.panels), range(vectors))]
 
+    def summed(self, builder: Any, sums: list[Any], inner: Any, add: Any) -> list[Any]:
+        """The sums and all terms; `add` adds some of them."""
+        flushing = flush(builder) if self.pairs else None
+        whole = builder.and_(inner, int64(-UNROLLED))
+        sums = _loop(builder, int64(0), whole, UNROLLED, sums, add)
+        sums = _loop(builder, whole, inner, 1, sums, add)
+        unflush(builder, flushing)
+        return sums
+
+    def terms(self, builder, numbers, starts, k, count, sums) -> list[Any]:
+        """Add the terms k … k + count to the sums; where k is along A, they lie in one line."""
+        a, a_panel = numbers
+        if self.kind == "across":
+            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(LINE))), 4, LINE
+        elif self.kind == "weighted":
+            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(4))), 0, 4
+        else:
+            panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
+            inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
+            begin, of_row, of_term = builder.add(builder.add(a, panel), inside), LINE, 4
+        lines = [builder.add(start, builder.mul(k, int64(self.step))) for start in starts]
+        add = add_product if self.pairs else multiply_add
+        for i in range(count):
+            factors = [
+                load(builder, self.unit, lines[p], self.step * i + o) for p, o in self.columns
+            ]
+            added = []
+            for r in range(self.rows):
+                number = load(builder, FLOAT, begin, of_row * r + of_term * i)
+                number = splat(builder, number) if self.unit is VECTOR else number
+                row = sums[r * len(factors) : (r + 1) * len(factors)]
+                added += [
+                    add(builder, number, factor, value)
+                    for factor, value in zip(factors, row, strict=True)
+                ]
+            sums = added
+        return sums
+
+
+class StoredTile(Tile):
+    """A tile whose sums are stored, after a mode that is named at run time where k is along A."""
+
     def write(self, builder, a, a_panel, b, b_panel, c, c_panel, inner, mode, gate) -> None:
         """The body of the tile's function."""
         starts, ends, gates = (
@@ -88,12 +139,9 @@ class Tile:
         )
 
         def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
-            return self._add(builder, (a, a_panel), starts, k, count, sums)
+            return self.terms(builder, (a, a_panel), starts, k, count, sums)
 
-        sums = [zero(self.unit)] * (self.rows * len(self.columns))
-        whole = builder.and_(inner, int64(-UNROLLED))
-        sums = _loop(builder, int64(0), whole, UNROLLED, sums, add)
-        sums = _loop(builder, whole, inner, 1, sums, add)
+        sums = self.summed(builder, [zero(self.unit)] * (self.rows * len(self.columns)), inner, add)
         bias = builder.mul(inner, int64(self.step))
 
         def same(value: Any, r: int, p: int, offset: int) -> Any:
@@ -125,37 +173,9 @@ class Tile:
         else:
             finish(biased if self.kind == "single" else same)
 
-    def _add(self, builder, numbers, starts, k, count, sums) -> list[Any]:
-        """Add the terms k … k + count to the sums; where k is along A, they lie in one line."""
-        a, a_panel = numbers
-        if self.kind == "across":
-            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(LINE))), 4, LINE
-        elif self.kind == "weighted":
-            begin, of_row, of_term = builder.add(a, builder.mul(k, int64(4))), 0, 4
-        else:
-            panel = builder.mul(builder.lshr(k, int64(4)), a_panel)
-            inside = builder.mul(builder.and_(k, int64(PANEL - 1)), int64(4))
-            begin, of_row, of_term = builder.add(builder.add(a, panel), inside), LINE, 4
-        lines = [builder.add(start, builder.mul(k, int64(self.step))) for start in starts]
-        for i in range(count):
-            factors = [
-                load(builder, self.unit, lines[p], self.step * i + o) for p, o in self.columns
-            ]
-            added = []
-            for r in range(self.rows):
-                number = load(builder, FLOAT, begin, of_row * r + of_term * i)
-                number = splat(builder, number) if self.unit is VECTOR else number
-                row = sums[r * len(factors) : (r + 1) * len(factors)]
-                added += [
-                    multiply_add(builder, number, factor, value)
-                    for factor, value in zip(factors, row, strict=True)
-                ]
-            sums = added
-        return sums
-
     def compile(self) -> Any:
         """The tile as a function that compiled code can call."""
-        call = calling(f"{self.kind}_{self.rows}_{self.panels}", self.write)
+        call = calling(f"{self.name}_{self.rows}_{self.panels}", self.write)
 
         @intrinsic
         def tile(typing, a, a_panel, b, b_panel, c, c_panel, inner, mode, gate):
@@ -198,10 +218,12 @@ def _switch(builder: Any, mode: Any, cases: dict[Any, Any], act: Callable[[Any],
     builder.position_at_end(after)
 
 
-def _strip(kind: Kind, heights: tuple[int, ...], panels: int) -> Any:
+def strip_of(kind: Kind, heights: tuple[int, ...], panels: int, pairs: bool = False) -> Any:
     """A strip of C, `panels` wide and `rows` high: as many tiles of each height as fit, in turn."""
-    height, tile = heights[0], Tile(kind, heights[0], panels).compile()
-    lower = _strip(kind, heights[1:], panels) if len(heights) > 1 else None
+    height = heights[0]
+    made = StoredTile(kind, height, panels, pairs)
+    tile = made.compile()
+    lower = strip_of(kind, heights[1:], panels, pairs) if len(heights) > 1 else None
     a_step = height * (4 if kind == "across" else LINE)
     c_step = height * (4 if kind == "single" else LINE)
 
@@ -212,10 +234,7 @@ def _strip(kind: Kind, heights: tuple[int, ...], panels: int) -> Any:
         if lower is not None and rows > 0:
             lower(a, a_panel, b, b_panel, c, c_panel, rows, inner, mode, gate)
 
-    # Machine code is named by this and by a count of the process that compiled it. Under one name,
-    # two strips from two processes' caches could be taken for each other.
-    strip.__qualname__ = f"strip_{kind}_{height}_{panels}"
-    return compiled(strip)
+    return compiled_as(f"strip_{made.name}_{height}_{panels}", strip)
 
 
 @dataclass(frozen=True)
@@ -266,14 +285,14 @@ class Columns:
 
 
 WIDE = TILES.panels
-_along_wide = _strip("along", TILES.heights, WIDE)
-_along = _along_wide if WIDE == 1 else _strip("along", TILES.heights, 1)
-_across_wide = _strip("across", TILES.heights, WIDE)
-_across = _across_wide if WIDE == 1 else _strip("across", TILES.heights, 1)
-_single = _strip("single", (8, 4, 2, 1), 1)
-_abreast = _strip("along", (1,), ABREAST)
-_weighted_abreast, _weighted = _strip("weighted", (1,), ABREAST), _strip("weighted", (1,), 1)
-_weighted_two = _strip("weighted", (1,), 2)
+_along_wide = strip_of("along", TILES.heights, WIDE)
+_along = _along_wide if WIDE == 1 else strip_of("along", TILES.heights, 1)
+_across_wide = strip_of("across", TILES.heights, WIDE)
+_across = _across_wide if WIDE == 1 else strip_of("across", TILES.heights, 1)
+_single = strip_of("single", (8, 4, 2, 1), 1)
+_abreast = strip_of("along", (1,), ABREAST)
+_weighted_abreast, _weighted = strip_of("weighted", (1,), ABREAST), strip_of("weighted", (1,), 1)
+_weighted_two = strip_of("weighted", (1,), 2)
 _column = Columns(1, 4).compile()
 _two_columns, _four_columns = Columns(2, LINE).compile(), Columns(4, LINE).compile()
 
@@ -339,38 +358,50 @@ def multiply_few(a, a_panel, b, c, c_column, rows, columns, inner):
     return done
 
 
-@compiled
-def multiply_across(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner):
-    """C = Aᵀ B: `rows` columns of A, whose first is the first of a panel; `inner` rows of both.
+def crossing(name: str, wide: Any, narrow: Any) -> Any:
+    """C = Aᵀ B over the lines of both, from strips that are WIDE panels and one panel wide."""
 
-    panels: of B and C, no more than WIDE.
-    """
-    zero = np.int64(0)
-    while rows > 0:
-        some = min(rows, np.int64(PANEL))
-        if panels == WIDE:
-            _across_wide(a, zero, b, b_panel, c, c_panel, some, inner, STORE, c)
-        else:
-            for p in range(panels):
-                begin, end = b + p * b_panel, c + p * c_panel
-                _across(a, zero, begin, b_panel, end, c_panel, some, inner, STORE, end)
-        rows, a, c = rows - PANEL, a + a_panel, c + PANEL * LINE
+    def multiply_across(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner):
+        zero = np.int64(0)
+        while rows > 0:
+            some = min(rows, np.int64(PANEL))
+            if panels == WIDE:
+                wide(a, zero, b, b_panel, c, c_panel, some, inner, STORE, c)
+            else:
+                for p in range(panels):
+                    begin, end = b + p * b_panel, c + p * c_panel
+                    narrow(a, zero, begin, b_panel, end, c_panel, some, inner, STORE, end)
+            rows, a, c = rows - PANEL, a + a_panel, c + PANEL * LINE
+
+    return compiled_as(name, multiply_across)
 
 
-@compiled
-def add_lines(a, b, b_panel, c, panels, inner):
-    """C = the sum of the `inner` lines of each panel of B, times the numbers of the vector A.
+def adding(name: str, four: Any, two: Any, one: Any) -> Any:
+    """C = the sums of lines of B, from strips of ABREAST panels, two and one."""
 
-    The lines of C follow each other.
-    """
-    zero, line = np.int64(0), np.int64(LINE)
-    while panels >= ABREAST:
-        _weighted_abreast(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
-        panels -= ABREAST
-        b, c = b + ABREAST * b_panel, c + ABREAST * line
-    if panels >= 2:
-        _weighted_two(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
-        panels -= 2
-        b, c = b + 2 * b_panel, c + 2 * line
-    if panels > 0:
-        _weighted(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+    def add_lines(a, b, b_panel, c, panels, inner):
+        zero, line = np.int64(0), np.int64(LINE)
+        while panels >= ABREAST:
+            four(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+            panels -= ABREAST
+            b, c = b + ABREAST * b_panel, c + ABREAST * line
+        if panels >= 2:
+            two(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+            panels -= 2
+            b, c = b + 2 * b_panel, c + 2 * line
+        if panels > 0:
+            one(a, zero, b, b_panel, c, line, np.int64(1), inner, STORE, c)
+
+    return compiled_as(name, add_lines)
+
+
+multiply_across = crossing("multiply_across", _across_wide, _across)
+"""C = Aᵀ B: `rows` columns of A, whose first is the first of a panel; `inner` rows of both.
+
+panels: of B and C, no more than WIDE.
+"""
+add_lines = adding("add_lines", _weighted_abreast, _weighted_two, _weighted)
+"""C = the sum of the `inner` lines of each panel of B, times the numbers of the vector A.
+
+The lines of C follow each other.
+"""

@@ -24,6 +24,17 @@ compiled: Any = njit(**_INSIDE)
 inlined: Any = njit(**_INSIDE, inline="always")
 intrinsic: Any = _numba_intrinsic  # called without its first argument, which type checkers miss
 
+
+def compiled_as(name: str, function: Any) -> Any:
+    """A function that a factory made, compiled under a name of its own.
+
+    Machine code is named by this and by a count of the process that compiled it. Under one name,
+    two functions from two processes' caches could be taken for each other.
+    """
+    function.__qualname__ = name
+    return compiled(function)
+
+
 LINE = 4 * PANEL  # bytes of a line of a panel
 FLOAT, INT32, INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, LANES)
@@ -191,6 +202,100 @@ def gate_line(typing, line, scale, gate, target):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.float32, types.int64, types.int64), generate
+
+
+@intrinsic
+def clear_line(typing, target):
+    """Write 16 zeros."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for part in _PARTS:
+            store(builder, zero(VECTOR), args[0], part)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def sum_line(typing, source):
+    """The sum of a line's numbers, by halves, so that any vectors give the same bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = [load(builder, VECTOR, args[0], part) for part in _PARTS]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [builder.fadd(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+        total, half = parts[0], LANES // 2
+        while half:
+            order = [(i + half) % LANES for i in range(LANES)]
+            total = builder.fadd(total, _shuffle(builder, (total, total), order))
+            half //= 2
+        return builder.extract_element(total, ir.Constant(INT32, 0))
+
+    return types.float32(types.int64), generate
+
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam
+REST1, REST2 = 0.1, 0.001  # 1 - β, not rounded twice
+TINY = 1.2e-38  # below are denormals, on which a CPU is a hundred times slower
+
+
+def constant(value: float) -> ir.Constant:
+    """A vector of one float32 number."""
+    return ir.Constant(VECTOR, [float(np.float32(value))] * LANES)
+
+
+def _elementwise(builder: Any, name: str, value: Any) -> Any:
+    """A function that LLVM knows by this name, of each number."""
+    kind = ir.FunctionType(VECTOR, [VECTOR])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
+    return builder.call(function, [value])
+
+
+@intrinsic
+def adam_line(typing, gradient, theta, m, v, rate, correction):
+    """One step of Adam on a line; correction: of v."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        gradient, theta, m, v = args[:4]
+        rate, correction = (splat(builder, number) for number in args[4:])
+        for part in _PARTS:
+            g = load(builder, VECTOR, gradient, part)
+            fresh = builder.fmul(constant(REST1), g)
+            mean = builder.fmul(constant(BETA1), load(builder, VECTOR, m, part))
+            mean = builder.fadd(mean, fresh)
+            fresh = builder.fmul(builder.fmul(constant(REST2), g), g)
+            square = builder.fmul(constant(BETA2), load(builder, VECTOR, v, part))
+            square = builder.fadd(square, fresh)
+            for value, place in ((mean, m), (square, v)):
+                size = _elementwise(builder, "fabs", value)
+                normal = builder.fcmp_ordered(">", size, constant(TINY))
+                store(builder, builder.select(normal, value, zero(VECTOR)), place, part)
+            root = _elementwise(builder, "sqrt", builder.fmul(square, correction))
+            root = builder.fadd(root, constant(EPSILON))
+            change = builder.fdiv(builder.fmul(rate, mean), root)
+            moved = builder.fsub(load(builder, VECTOR, theta, part), change)
+            store(builder, moved, theta, part)
+        return context.get_dummy_value()
+
+    numbers = (types.float32, types.float32)
+    return types.void(*[types.int64] * 4, *numbers), generate
+
+
+@intrinsic
+def follow_line(typing, theta, target, tau):
+    """Move a line of a target by τ towards a line of theta."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        theta, target, tau = args
+        factor = splat(builder, tau)
+        for part in _PARTS:
+            old = load(builder, VECTOR, target, part)
+            gap = builder.fsub(load(builder, VECTOR, theta, part), old)
+            store(builder, builder.fadd(old, builder.fmul(factor, gap)), target, part)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float32), generate
 
 
 # ------------------------------------------------------------------ arrays and their addresses

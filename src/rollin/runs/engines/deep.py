@@ -23,6 +23,11 @@ def check_deep(config: Any, warmup: int) -> None:
     check_loggers(config.log)
     if config.learner not in ("cpu", "jax"):
         raise RollinError(f"--learner must be cpu or jax, got {config.learner!r}.")
+    if config.learner == "jax" and config.sac.precision != "float32":
+        raise RollinError(
+            f"--precision {config.sac.precision} needs --learner cpu: the learner jax computes in "
+            "float32. Choose --precision float32, or leave out --learner jax."
+        )
     check_warmup(warmup, config.sac.batch)
     at_least(0, "--warmup", warmup, MOST_STEPS)
     if config.capacity is not None:
