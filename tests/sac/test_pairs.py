@@ -29,6 +29,7 @@ from rollin.sac.config import SACConfig
 from rollin.sac.lanes import PANEL
 from rollin.sac.memory import aligned
 from rollin.sac.pair_products import FLOATS, GATE, MASK, PAIRS, RELU, ROWS, VALUE, Ends
+from rollin.sac.vector import LINE
 from tests.sac.test_sac import ARRAYS, SHAPES, make, random_batch
 
 SIZES = st.integers(1, 70)
@@ -147,12 +148,16 @@ def run_multiply(a, a_panel, b, b_panel, bias, rows, wide, inner, flags, to):
 
 @compiled
 def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
+    none = np.int64(0)
     for panel in range(0, wide, products.WIDE):
         some = min(np.int64(products.WIDE), wide - panel)
         begin, end = b + panel * b_panel, c + panel * c_panel
-        pair_products.multiply_pairs_across(
-            a, a_panel, begin, b_panel, end, c_panel, rows, some, inner
-        )
+        for row in range(0, rows, PANEL):
+            x, to = a + row // PANEL * a_panel, end + LINE * row
+            height = min(np.int64(PANEL), rows - row)
+            pair_products.multiply_pairs_across(
+                x, begin, b_panel, to, c_panel, height, some, inner, none, none
+            )
 
 
 @compiled

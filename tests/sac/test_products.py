@@ -64,10 +64,16 @@ def run_few(a, a_panel, b, c, c_column, rows, columns, inner):
 
 @compiled
 def run_across(a, a_panel, b, b_panel, c, c_panel, rows, wide, inner):
+    none = np.int64(0)
     for panel in range(0, wide, products.WIDE):
         some = min(np.int64(products.WIDE), wide - panel)
         begin, end = b + panel * b_panel, c + panel * c_panel
-        products.multiply_across(a, a_panel, begin, b_panel, end, c_panel, rows, some, inner)
+        for row in range(0, rows, PANEL):
+            x, to = a + row // PANEL * a_panel, end + LINE * row
+            height = min(np.int64(PANEL), rows - row)
+            products.multiply_across(
+                x, begin, b_panel, to, c_panel, height, some, inner, none, none
+            )
 
 
 @compiled

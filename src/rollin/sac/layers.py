@@ -14,6 +14,7 @@ from rollin.sac.panels import IN, OUT, TURNED, TURNED_INPUTS, WEIGHTS
 from rollin.sac.products import (
     GATE,
     RELU,
+    RUN,
     WIDE,
     add_lines,
     multiply,
@@ -29,7 +30,6 @@ from rollin.sac.vector import (
     compiled_as,
     follow_line,
     inlined,
-    prefetch,
     transpose,
 )
 
@@ -103,19 +103,24 @@ def adam(p, gradient, line, count, step, target_line):
             follow_line(theta + LINE * i, target + LINE * i, tau)
 
 
+@inlined
+def note(runs, count, address, lines):
+    """Note runs of lines for the caches to fetch; how many there are then."""
+    for i in range(0, lines, RUN):
+        runs[count] = address + LINE * i
+        count += 1
+    return count
+
+
 @compiled
-def ask_for(p, line, count, target_line):
-    """Let the caches fetch what `adam` will read."""
+def note_step(p, runs, count, line, rows, target_line):
+    """Note what `adam` will read and write; how many runs there are then."""
     begin = LINE * line
-    theta, m, v = base(mem.theta(p)) + begin, base(mem.m(p)) + begin, base(mem.v(p)) + begin
-    target = base(mem.target(p)) + LINE * target_line
-    for i in range(count):
-        at = LINE * i
-        prefetch(theta + at)
-        prefetch(m + at)
-        prefetch(v + at)
-        if target_line >= 0:
-            prefetch(target + at)
+    for array in (mem.theta(p), mem.m(p), mem.v(p)):
+        count = note(runs, count, base(array) + begin, rows)
+    if target_line >= 0:
+        count = note(runs, count, base(mem.target(p)) + LINE * target_line, rows)
+    return count
 
 
 @compiled
@@ -133,16 +138,25 @@ def turn(p, layers, layer, panel, some, first, rows):
 
 
 @compiled
+def note_turned(p, layers, layer, panel, some, first, rows, offset, runs, count):
+    """Note what `turn` will write; how many runs there are then."""
+    if first < layers[layer, TURNED_INPUTS]:
+        to = layers[layer, TURNED] + first // PANEL * layers[layer, OUT] + panel * PANEL
+        count = note(runs, count, base(mem.turned(p)) + LINE * to, some * PANEL)
+    return count
+
+
+@compiled
 def finish(p, layers, layer, panel, some, first, rows, offset):
     """After a step of Adam on some weights; `offset` is for targets."""
     turn(p, layers, layer, panel, some, first, rows)
 
 
-def descending(name, across, add, terms, finish):
+def descending(name, across, add, terms, note_more, finish):
     """A layer's gradient over the batch and a step of Adam, from these products over samples.
 
-    name: of the function; terms: how many lines of inputs and deltas so many samples take; finish:
-    what follows the step.
+    name: of the function; terms: how many lines of inputs and deltas so many samples take;
+    note_more, finish: what follows the step, noted for the caches and done.
     """
 
     def descend(p, layers, layer, x, x_panel, delta, d_panel, step, offset, who):
@@ -162,17 +176,20 @@ def descending(name, across, add, terms, finish):
             return
         weights = min(rows, size - first)  # one row less where the bias is among them
         sums, strip = base(mem.sums(p)[thread]), base(mem.gradient(p)[thread])
+        runs = mem.runs(p)[thread]
         if weights < rows:
             add(base(mem.ones(p)), delta + begin * d_panel, d_panel, sums, mine, count)
         for panel in range(begin, begin + mine, WIDE):
             some, above = min(WIDE, begin + mine - panel), delta + panel * d_panel
             for row in range(first, first + weights, PANEL):
-                height = min(PANEL, first + weights - row)
+                height, noted = min(PANEL, first + weights - row), 0
                 for n in range(panel, panel + some):
                     line = layers[layer, WEIGHTS] + n * (size + 1) + row
-                    ask_for(p, line, height, line - offset if offset >= 0 else NONE)
-                inputs = x + row // PANEL * x_panel
-                across(inputs, x_panel, above, d_panel, strip, CHUNK, height, some, count)
+                    target_line = line - offset if offset >= 0 else NONE
+                    noted = note_step(p, runs, noted, line, height, target_line)
+                noted = note_more(p, layers, layer, panel, some, row, height, offset, runs, noted)
+                inputs, asked = x + row // PANEL * x_panel, base(runs)
+                across(inputs, above, d_panel, strip, CHUNK, height, some, count, asked, noted)
                 for n in range(some):
                     line = layers[layer, WEIGHTS] + (panel + n) * (size + 1) + row
                     target_line = line - offset if offset >= 0 else NONE
@@ -193,7 +210,7 @@ def one_each(batch):
     return batch.shape[0]
 
 
-descend = descending("descend", multiply_across, add_lines, one_each, finish)
+descend = descending("descend", multiply_across, add_lines, one_each, note_turned, finish)
 
 
 def descending_last(name, add, terms):

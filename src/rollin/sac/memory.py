@@ -27,6 +27,7 @@ ROWS = 12
 GAMMA, TAU, LEARNING_RATE, TARGET_ENTROPY, LOG_STD_MIN, LOG_STD_MAX = range(6)
 # entries of Memory.info
 CRITIC_LOSS, Q_MEAN, ACTOR_LOSS, ENTROPY, TEMPERATURE = range(5)
+RUNS = 32  # at least those of a step: two panels' parameters, moments, targets and copies
 ALIGNMENT = 64  # bytes of a cache line
 ONE_PAIR = np.array(0x3F803F80, np.int32).view(np.float32)  # two numbers 1 in bfloat16
 
@@ -44,6 +45,7 @@ class Memory(NamedTuple):
     target_layers: Any  # (2, layers, 6) int64
     team: Any  # (TEAM,) int64, see `team`
     order: Any  # (threads, L) int64: the samples at which a critic is the smaller
+    runs: Any  # (threads, RUNS) int64: addresses of lines that the caches will be asked for
     info: Any  # (5,) float64: what an update reports
     settings: Any  # (6,)
     theta: Any  # (numbers,), as m and v: Adam's moments
@@ -137,6 +139,7 @@ def allocate(
         target_layers=packing.targets,
         team=np.zeros(TEAM, np.int64),
         order=np.zeros((threads, lines), np.int64),
+        runs=np.zeros((threads, RUNS), np.int64),
         info=np.zeros(5),
         settings=np.zeros(6, np.float32),
         **{name: aligned(packing.lines * PANEL) for name in ("theta", "m", "v")},
@@ -199,7 +202,14 @@ def _field(name: str) -> Any:
     return compiled_as(f"field_{name}", field)
 
 
-_INTEGERS = {"actor_layers": 2, "critic_layers": 3, "target_layers": 3, "team": 1, "order": 2}
+_INTEGERS = {
+    "actor_layers": 2,
+    "critic_layers": 3,
+    "target_layers": 3,
+    "team": 1,
+    "order": 2,
+    "runs": 2,
+}
 _FLOATS = {
     **dict.fromkeys(("settings", "theta", "m", "v", "target", "ones", "zeros"), 1),
     **dict.fromkeys(("turned", "batch", "rows", "slope", "d_heads", "acting"), 2),
@@ -223,6 +233,7 @@ critic_layers = _field("critic_layers")
 target_layers = _field("target_layers")
 team = _field("team")
 order = _field("order")
+runs = _field("runs")
 info = _field("info")
 settings = _field("settings")
 theta = _field("theta")

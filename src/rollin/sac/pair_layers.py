@@ -8,7 +8,7 @@ import numpy as np
 from rollin.sac import memory as mem
 from rollin.sac import panels as packing
 from rollin.sac.lanes import LANES, PANEL
-from rollin.sac.layers import descending, descending_last, panels, place
+from rollin.sac.layers import descending, descending_last, note, panels, place
 from rollin.sac.memory import DATA, POLICY
 from rollin.sac.pair_products import (
     GATE,
@@ -195,6 +195,25 @@ def round_weights(p, layers, layer, panel, some, first, rows, offset):
                 )
 
 
+@compiled
+def note_rounded(p, layers, layer, panel, some, first, rows, offset, runs, count):
+    """Note what `round_weights` will write; how many runs there are then."""
+    half, lines = pair_count(layers[layer, IN]), rows // 2
+    first_copy = mem.critic_layers(p)[0, 0, COPY]
+    for n in range(panel, panel + some):
+        at = layers[layer, COPY] + n * half + first // 2
+        if layer > 0:
+            count = note(runs, count, base(mem.copy(p)) + LINE * at, lines)
+        if layer > 0 and offset >= 0:
+            target_copy = base(mem.target_copy(p)) + LINE * (at - first_copy)
+            count = note(runs, count, target_copy, lines)
+    if first < layers[layer, TURNED_INPUTS]:
+        outputs = layers[layer, OUT]
+        to = layers[layer, TURNED] + first // PANEL * turned_lines(outputs) + panel * (PANEL // 2)
+        count = note(runs, count, base(mem.turned(p)) + LINE * to, some * (PANEL // 2))
+    return count
+
+
 @inlined
 def in_pairs(batch):
     """Lines that the samples of a batch take."""
@@ -202,6 +221,6 @@ def in_pairs(batch):
 
 
 descend = descending(
-    "descend_pairs", multiply_pairs_across, add_pair_lines, in_pairs, round_weights
+    "descend_pairs", multiply_pairs_across, add_pair_lines, in_pairs, note_rounded, round_weights
 )
 descend_last = descending_last("descend_last_pairs", add_pair_lines, in_pairs)

@@ -33,6 +33,7 @@ from rollin.sac.vector import (
     calling,
     compiled,
     compiled_as,
+    fetch,
     int64,
     intrinsic,
     load,
@@ -47,6 +48,7 @@ from rollin.sac.vector import (
 STORE, BIAS, RELU, GATE = (np.int64(mode) for mode in range(4))
 UNROLLED = 4  # k per turn of a tile's loop
 FEW = 6  # columns of a panel for which turning the rows is cheaper than computing all 16
+RUN = 8  # lines that caches are asked for at once
 ABREAST = 4  # panels side by side for a single row, so that enough sums are under way at once
 
 Kind = Literal["along", "across", "single", "weighted"]
@@ -129,7 +131,11 @@ class Tile:
 
 
 class StoredTile(Tile):
-    """A tile whose sums are stored, after a mode that is named at run time where k is along A."""
+    """A tile whose sums are stored, after a mode that is named at run time where k is along A.
+
+    Where k is across A, mode is a number of runs of lines, whose addresses stand at gate: caches
+    fetch them while terms are added.
+    """
 
     def write(self, builder, a, a_panel, b, b_panel, c, c_panel, inner, mode, gate) -> None:
         """The body of the tile's function."""
@@ -139,6 +145,8 @@ class StoredTile(Tile):
         )
 
         def add(k: Any, count: int, sums: list[Any]) -> list[Any]:
+            if self.kind == "across" and count == UNROLLED:
+                _fetch_run(builder, builder.lshr(k, int64(2)), mode, gate)
             return self.terms(builder, (a, a_panel), starts, k, count, sums)
 
         sums = self.summed(builder, [zero(self.unit)] * (self.rows * len(self.columns)), inner, add)
@@ -184,6 +192,15 @@ class StoredTile(Tile):
         return tile
 
 
+def _fetch_run(builder: Any, turn: Any, count: Any, runs: Any) -> None:
+    """Let the caches fetch run number `turn` of so many, whose addresses stand at `runs`."""
+    with builder.if_then(builder.icmp_signed("<", turn, count)):
+        place = builder.add(runs, builder.mul(turn, int64(8)))
+        address = load(builder, INT64, place)
+        for line in range(RUN):
+            fetch(builder, builder.add(address, int64(LINE * line)))
+
+
 def _loop(builder: Any, begin: Any, end: Any, step: int, sums: list[Any], add: Any) -> list[Any]:
     """For k from `begin` to `end` in steps: sums = add(k, step, sums)."""
     before = builder.block
@@ -193,15 +210,16 @@ def _loop(builder: Any, begin: Any, end: Any, step: int, sums: list[Any], add: A
     k, old = builder.phi(INT64), [builder.phi(value.type) for value in sums]
     new = add(k, step, old)
     following = builder.add(k, int64(step))
+    last = builder.block  # the body may have made others
     for phi, first, later in zip([k, *old], [begin, *sums], [following, *new], strict=True):
         phi.add_incoming(first, before)
-        phi.add_incoming(later, body)
+        phi.add_incoming(later, last)
     builder.cbranch(builder.icmp_signed("<", following, end), body, after)
     builder.position_at_end(after)
     results = [builder.phi(value.type) for value in sums]
     for phi, first, later in zip(results, sums, new, strict=True):
         phi.add_incoming(first, before)
-        phi.add_incoming(later, body)
+        phi.add_incoming(later, last)
     return results
 
 
@@ -284,7 +302,7 @@ class Columns:
         return columns
 
 
-WIDE = TILES.panels
+WIDE, HIGH = TILES.panels, TILES.heights[0]
 _along_wide = strip_of("along", TILES.heights, WIDE)
 _along = _along_wide if WIDE == 1 else strip_of("along", TILES.heights, 1)
 _across_wide = strip_of("across", TILES.heights, WIDE)
@@ -361,17 +379,17 @@ def multiply_few(a, a_panel, b, c, c_column, rows, columns, inner):
 def crossing(name: str, wide: Any, narrow: Any) -> Any:
     """C = Aᵀ B over the lines of both, from strips that are WIDE panels and one panel wide."""
 
-    def multiply_across(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner):
+    def multiply_across(a, b, b_panel, c, c_panel, rows, panels, inner, runs, count):
         zero = np.int64(0)
-        while rows > 0:
-            some = min(rows, np.int64(PANEL))
-            if panels == WIDE:
-                wide(a, zero, b, b_panel, c, c_panel, some, inner, STORE, c)
-            else:
-                for p in range(panels):
-                    begin, end = b + p * b_panel, c + p * c_panel
-                    narrow(a, zero, begin, b_panel, end, c_panel, some, inner, STORE, end)
-            rows, a, c = rows - PANEL, a + a_panel, c + PANEL * LINE
+        if panels == WIDE:
+            first = min(rows, np.int64(HIGH))
+            wide(a, zero, b, b_panel, c, c_panel, first, inner, count, runs)
+            a, c, rows = a + 4 * first, c + LINE * first, rows - first
+            wide(a, zero, b, b_panel, c, c_panel, rows, inner, zero, runs)
+        else:
+            for p in range(panels):
+                begin, end = b + p * b_panel, c + p * c_panel
+                narrow(a, zero, begin, b_panel, end, c_panel, rows, inner, zero, runs)
 
     return compiled_as(name, multiply_across)
 
@@ -396,9 +414,10 @@ def adding(name: str, four: Any, two: Any, one: Any) -> Any:
 
 
 multiply_across = crossing("multiply_across", _across_wide, _across)
-"""C = Aᵀ B: `rows` columns of A, whose first is the first of a panel; `inner` rows of both.
+"""C = Aᵀ B: `rows` columns of A, all of one panel; `inner` rows of both.
 
-panels: of B and C, no more than WIDE.
+panels: of B and C, no more than WIDE. Meanwhile caches fetch `count` runs of eight lines, whose
+addresses stand at `runs`, if there are terms enough.
 """
 add_lines = adding("add_lines", _weighted_abreast, _weighted_two, _weighted)
 """C = the sum of the `inner` lines of each panel of B, times the numbers of the vector A.

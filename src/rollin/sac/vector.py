@@ -317,16 +317,21 @@ def pointer(typing, address):
     return types.voidptr(types.int64), generate
 
 
+def fetch(builder: Any, address: Any, *, write: bool = True) -> None:
+    """Let the caches fetch the line that holds an address, and go on meanwhile."""
+    kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, INT32, INT32, INT32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    place = builder.inttoptr(address, cgutils.voidptr_t)
+    words = int(write), 3, 1  # to be read or written, into the first cache, and data
+    builder.call(function, [place, *(ir.Constant(INT32, word) for word in words)])
+
+
 @intrinsic
 def prefetch(typing, address):
-    """Let the caches fetch the line that holds an address, and go on meanwhile."""
+    """Let the caches fetch the line that holds an address, which will be read."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, INT32, INT32, INT32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        place = builder.inttoptr(args[0], cgutils.voidptr_t)
-        # to be read, into the first cache, and data
-        builder.call(function, [place, *(ir.Constant(INT32, word) for word in (0, 3, 1))])
+        fetch(builder, args[0], write=False)
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
