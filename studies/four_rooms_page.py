@@ -1,4 +1,4 @@
-"""Tables and pictures of the four rooms, from the records in results/four-rooms and choices."""
+"""Tables and pictures of the four rooms, from results/four-rooms, four-rooms-rules and choices."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -125,11 +125,112 @@ def _short(value: float) -> str:
     return f"{value:.3f}" if value >= 5e-4 else "0"
 
 
+Row = tuple[str, float]
+"""Reward and α."""
+
+
+def _runs(study: str) -> dict[tuple[str, str, float, float], list[Record]]:
+    """A study's runs by setting, reward, α and β; those of the paper's table have no setting."""
+    found: dict[tuple[str, str, float, float], list[Record]] = defaultdict(list)
+    for record in read_records(RESULTS / study):
+        label = {"setting": "", "reward": "hard", "alpha": "0.001", **record.labels}
+        row = label["setting"], label["reward"], float(label["alpha"]), float(label["beta"])
+        found[row].append(record)
+    return found
+
+
+def _published(quantity: str, row: Row, beta: float) -> str:
+    for condition in results("four-rooms").study.conditions:
+        label = condition.labels
+        if (label["reward"], float(label["alpha"])) == row and float(label["beta"]) == beta:
+            return condition.published[Reading(quantity, STEPS)].printed_mean
+    raise KeyError(row, beta)
+
+
+def _contexts(runs: list[Record]) -> str:
+    """Last contexts, the farthest first."""
+    return outcomes(run.k or 0 for run in runs)
+
+
+def _pair(runs: list[list[Record]]) -> str:
+    """Last contexts of baseline and ROLLIN; an en dash where nothing was run."""
+    return " → ".join(map(_contexts, runs)) if any(runs) else "–"
+
+
+def success_rules_table() -> str:
+    """Last contexts under the rule of success that we use, and under the two printed."""
+    columns = (
+        ("any rewarded collect (default)", "four-rooms", ""),
+        ("`--success reached` (Section 4.4)", "four-rooms-rules", "success-reached"),
+        ("`--success goal` (Appendix F.2)", "choices", "success-goal"),
+    )
+    head = ["baseline → ROLLIN, β = 0.75", "published κ", *(title for title, _, _ in columns)]
+    rows = [head, ["---"] * len(head)]
+    found = {study: _runs(study) for _, study, _ in columns}
+    betas = (0.0, HEADLINE_BETA)
+    for row in ROWS:
+        kappas = " → ".join(_published("kappa", row, beta) for beta in betas)
+        cells = [
+            _pair([found[study][setting, *row, beta] for beta in betas])
+            for _, study, setting in columns
+        ]
+        rows.append([_row_name(row), kappas, *cells])
+    return _markdown(rows)
+
+
+def success_from_table() -> str:
+    """Last contexts where success is measured over the batch, and where it is measured from ρ.
+
+    Without the row that the baseline finishes.
+    """
+    rows = [["baseline → ROLLIN, β = 0.75", "over the batch (default)", "`--success-from rho`"]]
+    rows.append(["---"] * len(rows[0]))
+    default, other = _runs("four-rooms"), _runs("four-rooms-rules")
+    for row in ROWS[:-1]:
+        cells = [
+            _pair([found[setting, *row, beta] for beta in (0.0, HEADLINE_BETA)])
+            for found, setting in ((default, ""), (other, "success-from-rho"))
+        ]
+        rows.append([_row_name(row), *cells])
+    return _markdown(rows)
+
+
+def recursive_table() -> str:
+    """Published values beside roll-in from ρ and from μ_{k-1}: last contexts and returns."""
+    head = ["ROLLIN", "published κ", "published return", "from ρ (default): k", "return"]
+    head += ["`--mu recursive`: k", "return"]
+    rows = [head, ["---"] * len(head)]
+    default, other = _runs("four-rooms"), _runs("four-rooms-rules")
+    for (setting, reward, alpha, beta), runs in other.items():
+        if setting == "mu-recursive":
+            row = reward, alpha
+            cells = [_published(name, row, beta) for name in ("kappa", "return")]
+            for some in (default["", reward, alpha, beta], runs):
+                cells += [_contexts(some), _range(some)]
+            rows.append([f"{_row_name(row)}, β = {beta:g}", *cells])
+    return _markdown(rows)
+
+
+def _range(runs: list[Record]) -> str:
+    """The smallest and the largest return of the seeds."""
+    returns = [run.value(Reading("return")) or 0.0 for run in runs]
+    low, high = _short(min(returns)), _short(max(returns))
+    return low if low == high else f"{low} – {high}"
+
+
+def _row_name(row: Row) -> str:
+    reward, alpha = row
+    return f"{reward}, α = {alpha:g}"
+
+
 def texts() -> dict[str, str]:
     """Tables of docs/results/four-rooms.md by the name of their markers."""
     return {
         "rooms-kappa": _grid("kappa", contexts=True),
         "rooms-return": _grid("return", contexts=False),
+        "rooms-success": success_rules_table(),
+        "rooms-success-from": success_from_table(),
+        "rooms-mu": recursive_table(),
     }
 
 

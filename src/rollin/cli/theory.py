@@ -53,8 +53,9 @@ class TheoryOptions:
     smooth_rho: float = 0.0
     """Share of a uniform distribution mixed into ρ; the bounds need ρ(s) > 0 everywhere."""
     mu: Literal["recursive", "rho"] | None = None
-    """Roll in from μ_{k-1} as in equation 1, or from ρ; recursive, or as the run did, if not
-    given."""
+    """Where the roll-in that is analysed starts. recursive: in μ_{k-1}, as in equation 1, which the
+    theorems are about; rho: in ρ, as in rollin train, whose runs are then nearer to the published
+    ones. Default: recursive, or as the run did."""
     delta: float = 0.1
     """Tolerance level δ of the theorem."""
     zeta: float = 0.5
@@ -149,12 +150,12 @@ def which_mu(theory: Theory) -> str:
     """Which μ_k is analysed, and how to have `rollin train` take the same."""
     if theory.recursive:
         return (
-            "μ_k is recursive, from μ_{k-1} as in equation 1. rollin train rolls in from ρ unless "
-            "told --mu recursive; that default is analysed by --mu rho."
+            "μ_k is recursive, from μ_{k-1} as in equation 1. rollin train rolls in from ρ, "
+            "because its runs are then nearer to the published ones; --mu rho analyses that."
         )
     return (
-        "μ_k rolls in from ρ, as rollin train does unless told --mu recursive, which is equation 1 "
-        "and is analysed by --mu recursive."
+        "μ_k rolls in from ρ, as in rollin train. Equation 1 is recursive, from μ_{k-1}; "
+        "--mu recursive analyses it, and with rollin train runs it."
     )
 
 

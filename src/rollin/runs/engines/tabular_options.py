@@ -62,7 +62,8 @@ class TabularConfig(RunConfig):
     rollin: Literal["exact", "sampled"] = "exact"
     """First states from the exact μ_k (a linear solve per switch), or by acting with π_{k-1}."""
     mu: Literal["rho", "recursive"] = "rho"
-    """Roll in from ρ (ours), or from μ_{k-1} as equation 1 is printed."""
+    """Where a roll-in starts. rho: in ρ, with which runs are nearer to the published κ; recursive:
+    in μ_{k-1}, as in equation 1, which rollin theory analyses."""
     success: Literal["rewarded", "goal", "reached"] = "rewarded"
     """What makes a trajectory successful in four rooms. rewarded: any rewarded collect, our
     replacement of the printed rules; goal: a collect on the goal itself, as appendix F.2 prints it;
