@@ -22,7 +22,7 @@ ODD: dict[str, str] = {
     "list": "step must give observation, reward, terminated, truncated and info, as in Gymnasium",
     "array": "step must give terminated as True or False, got array([False, False]) (ndarray)",
     "word": "step must give terminated as True or False, got 'False' (str): return a bool",
-    "number": "step must give terminated as True or False, got 0 (int): return a bool",
+    "number": "step must give terminated as True or False, got 2 (int): return a bool",
     "none": "step must give truncated as True or False, got None (NoneType): return a bool",
     "no info": "step must give observation, reward, terminated, truncated and info, as in Gym",
     "generator": "The environment's step raised GeneratorExit",
@@ -71,7 +71,7 @@ def misbehave(what: str, found: Any) -> Any:
         case "word":
             return observed, reward, "False", truncated, info
         case "number":
-            return observed, reward, 0, truncated, info
+            return observed, reward, 2, truncated, info
         case "none":
             return observed, reward, terminated, None, info
         case "no info":

@@ -1,6 +1,7 @@
 """RollIn: the start distribution, bits without roll-in, limits, contexts, bad input."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -491,3 +492,42 @@ def test_the_paper_s_maze_rolls_in_with_a_policy_of_ours():
     observed, info = env.reset(seed=0)
     assert info["rollin_start"]["hidden"] > 0
     assert env.observation_space.contains(observed)
+
+
+class Wrong(Line):
+    """Its steps give something else than Gymnasium asks for."""
+
+    def __init__(self, terminated: Any = False, info: Any = None) -> None:
+        super().__init__()
+        self.terminated, self.info = terminated, info
+
+    def step(self, action):
+        observed, reward, _, truncated, info = super().step(action)
+        return (
+            observed,
+            reward,
+            self.terminated,
+            truncated,
+            info if self.info is None else self.info,
+        )
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.9])
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"terminated": "no"}, "step must give terminated as True or False, got 'no' (str)"),
+        ({"terminated": 2}, "step must give terminated as True or False, got 2 (int)"),
+        ({"info": ["a"]}, "step must give observation, reward, terminated, truncated and info"),
+    ],
+)
+def test_a_step_of_another_form_is_refused_in_the_roll_in_and_after_it(beta, wrong, why):
+    env = RollIn(Wrong(**wrong), guide=lambda s, _: np.zeros(1, np.float32), beta=beta, seed=1)
+    with pytest.raises(RollinError, match=re.escape(why)):
+        play(env)
+
+
+def play(env: RollIn, episodes: int = 20) -> None:
+    for _ in range(episodes):
+        env.reset()
+        env.step(np.zeros(1, np.float32))

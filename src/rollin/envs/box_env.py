@@ -100,32 +100,7 @@ class GuardedEnv:
             raise _raised("step", error) from error
         finally:
             CALLS.count += 1
-        if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
-            raise RollinError(
-                f"{self.name}: step must give observation, reward, terminated, truncated and "
-                f"info, as in Gymnasium, got {form_of(found)}."
-            )
-        observed, reward, terminated, truncated, info = found
-        if type(terminated) is not bool:  # of NumPy's, mostly
-            terminated = self._flag("terminated", terminated)
-        if type(truncated) is not bool:
-            truncated = self._flag("truncated", truncated)
-        return observed, as_reward(reward, self.env), terminated, truncated, info
-
-    def _flag(self, what: str, value: Any) -> bool:
-        """True or False, also as NumPy or JAX has it; a text or None is neither."""
-        if isinstance(value, np.bool) or (
-            getattr(value, "dtype", None) == np.bool and getattr(value, "shape", None) == ()
-        ):
-            return bool(value)
-        raise RollinError(
-            f"{self.name}: step must give {what} as True or False, got {self._shown(value)}: "
-            "return a bool."
-        )
-
-    def _shown(self, value: Any) -> str:
-        """A wrong value with its type, as far as its own code can show it."""
-        return f"{one_line(self.call('step', repr, value), 80)} ({type(value).__name__})"
+        return checked_step(found, self.env)
 
     def _count(self, over: bool, longest: int, hint: str) -> None:
         """Count a step of an episode, and refuse one that has no end."""
@@ -150,6 +125,43 @@ class GuardedEnv:
     def close(self) -> None:
         """Close the environment."""
         self.call("close", self.env.close)
+
+
+def checked_step(found: Any, env: Env) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    """Return what a step gave in Gymnasium's form; raise RollinError if it has another."""
+    if not (isinstance(found, tuple) and len(found) == 5 and isinstance(found[4], dict)):
+        raise RollinError(
+            f"{name_of(env)}: step must give observation, reward, terminated, truncated and info, "
+            f"as in Gymnasium, got {form_of(found)}."
+        )
+    observed, reward, terminated, truncated, info = found
+    if type(terminated) is not bool:  # of NumPy's, mostly
+        terminated = _flag("terminated", terminated, env)
+    if type(truncated) is not bool:
+        truncated = _flag("truncated", truncated, env)
+    return observed, as_reward(reward, env), terminated, truncated, info
+
+
+def _flag(what: str, value: Any, env: Env) -> bool:
+    """True or False, also as NumPy or JAX has it, or as 1 or 0; a text or None is neither."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "i" if type(value) is int else "")
+    if kind in tuple("biu") and np.shape(value) == () and int(value) in (0, 1):
+        return bool(value)
+    raise RollinError(
+        f"{name_of(env)}: step must give {what} as True or False, got {_shown(value)}: return a "
+        "bool."
+    )
+
+
+def _shown(value: Any) -> str:
+    """A wrong value with its type, as far as its own code can show it."""
+    try:
+        text = repr(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the value's own code raises
+        raise _raised("step", error) from error
+    return f"{one_line(text, 80)} ({type(value).__name__})"
 
 
 class BoxEnv(GuardedEnv):

@@ -16,7 +16,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from rollin.curriculum.teacher import Plan, Teacher
-from rollin.envs.box_env import require_env
+from rollin.envs.box_env import checked_step, require_env
 from rollin.envs.offer import Offer, attribute
 from rollin.wrapper.episode import Episode, PrefixStep
 from rollin.wrapper.fits import Env, Guide, check_order
@@ -209,15 +209,15 @@ class RollIn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def step(self, action: Any) -> Any:
         """One step of the learner's."""
         found = self.env.step(action)
-        observation, reward, terminated, truncated, info = found
         episode = self._open
         if episode is None:  # after the end: the env's own affair
             return found
+        _, reward, terminated, truncated, info = checked_step(found, self.env)
         self._watch(episode, info)
-        episode.count(float(reward), info)
+        episode.count(reward, info)
         if terminated or truncated:
-            info = {**info, "rollin_end": self._close(bool(terminated), bool(truncated))}
-        return observation, reward, terminated, truncated, info
+            return *found[:4], {**info, "rollin_end": self._close(terminated, truncated)}
+        return found
 
     def _abandon(self) -> dict[str, Any] | None:
         """Close an episode that a reset from outside cuts off; what to say of it."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rollin.curriculum.teacher import Plan
+from rollin.envs.box_env import checked_step
 from rollin.errors import RollinError, foreign
 from rollin.streams import Streams, pack_generator, unpack_generator
 from rollin.wrapper.episode import PrefixStep
@@ -88,9 +89,8 @@ class Prefix:
                 stopped = self._stream.random() < plan.stop
             else:
                 stopped = steps >= plan.length
-            after, reward, terminated, truncated, info = self._env.step(action)
-            ends = bool(terminated), bool(truncated)
-            step = PrefixStep(observation, action, float(reward), after, *ends)
+            after, reward, *ends, info = checked_step(self._env.step(action), self._env)
+            step = PrefixStep(observation, action, reward, after, *ends)
             if self.kept is not None:
                 self.kept.append(step)
             observation, over = after, any(ends)
