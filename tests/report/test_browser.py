@@ -248,6 +248,13 @@ def test_a_phone_scrolls_tables_not_the_page(opened) -> None:
     assert wide <= 390
     card = opened.locator(".scroll", has=opened.locator("table.sortable")).first
     assert card.evaluate("e => e.scrollWidth > e.clientWidth")
+    for any_card in opened.locator(
+        "details[open] .scroll, section > .scroll, .grids .scroll"
+    ).all():
+        cue, wide = any_card.evaluate(
+            "e => [getComputedStyle(e, '::before').content, e.scrollWidth > e.clientWidth]"
+        )
+        assert ("Scroll sideways" in cue) == wide
     first = card.locator("tbody th").first
     before = first.bounding_box()["x"]
     card.evaluate("e => { e.scrollLeft = 200; }")
@@ -422,7 +429,7 @@ def test_a_live_page_follows_its_runs_and_stays_as_the_reader_has_put_it(
         for _ in range(2):
             heading.get_by_role("button").click()
         assert column(table, "mean")[1] == before[::-1]
-        key = page.locator("[data-curves]", has_text="0.0003").locator(".key").nth(1)
+        key = page.locator("[data-curves]", has_text="learning_rate").locator(".key").nth(1)
         key.click()
         hidden = page.locator("svg .off").count()
         assert hidden > 0

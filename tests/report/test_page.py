@@ -254,6 +254,8 @@ def test_quantities_are_those_that_an_engine_tells(tmp_path) -> None:
     page = page_of(tmp_path)
     assert [name for name in page.found if name.endswith("at the end")] == ["return at the end"]
     assert page.found["return at the end"][1][1] == [("1.000", "ours")]
+    row = [text for place in page.found["Every condition"][1] for text, _ in place]
+    assert row.count("0.00") == 1  # the IQM of one seed is its mean, and is not shown again
 
 
 @undrawn()

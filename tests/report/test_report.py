@@ -231,7 +231,7 @@ def test_broken_and_unfinished_runs_are_named_and_passed_over(tmp_path) -> None:
         (tabular[1], "not finished"),
         (tabular[2], "result.json does not match its checksum"),
         (tabular[3], "There is no engine 'other'"),
-        (deep[0], "episodes.csv does not match its checksum"),
+        (deep[0], "could not convert string to float: 'what'. Restore the original."),
         (deep[1], "result.json does not match its checksum"),
         (deep[2], "metrics.csv is missing"),
     ):
@@ -674,7 +674,7 @@ def test_the_page_is_self_contained_and_its_links_lead_somewhere(tmp_path) -> No
     assert "<y>" not in text
     assert "1234.500" in text
     assert "different commands" not in text  # as single runs always are
-    assert re.search(r"<b>[\d.]+</b> core-minutes", text)
+    assert re.search(r"<b>[\d.]+</b> minutes of run time", text)
     names = {path.name for path in (out.parent / "figures").glob("*.png")}
     assert {"rewards.png", "velocity-summary-scale-0.01-kappa.png"} < names
     assert len(read_records(out.parent)) == 4 + 2 + 4 + 1

@@ -227,8 +227,8 @@ def _facts(records: Sequence[Record]) -> list[tuple[str, str]]:
     facts += [(f"{count:,}", words) for words, count in sorted(steps.items(), reverse=True)]
     minutes = sum(record.costs.seconds or 0 for record in records) / 60
     if minutes < 60:
-        return [*facts, (f"{minutes:.1f}", "core-minutes")]
-    return [*facts, (f"{minutes / 60:,.1f}", "core-hours")]
+        return [*facts, (f"{minutes:.1f}", "minutes of run time")]
+    return [*facts, (f"{minutes / 60:,.1f}", "hours of run time")]
 
 
 def _warnings(collection: Collection, results: Sequence[StudyResults]) -> list[str]:

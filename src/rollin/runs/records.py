@@ -34,9 +34,9 @@ class Reading(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What a run took: seconds of its core, steps of the environment, roll-in steps, updates.
+    """What a run took: seconds, steps of the environment, roll-in steps, updates.
 
-    None: not recorded.
+    seconds: of wall-clock time without compilation. None: not recorded.
     """
 
     seconds: float | None = None

@@ -80,6 +80,7 @@ function take(text, parts) {
     for (const key of document.querySelectorAll("button[data-line][aria-pressed='false']")) {
       showLine(key);
     }
+    markWide();
   });
   if (fresh.title) document.title = fresh.title;
 }

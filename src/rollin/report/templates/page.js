@@ -56,3 +56,13 @@ document.addEventListener("click", (event) => {
     showLine(button);
   }
 });
+
+// Tables that are wider than the screen say so.
+function markWide() {
+  for (const card of document.querySelectorAll(".scroll")) {
+    card.toggleAttribute("data-wide", card.scrollWidth > card.clientWidth);
+  }
+}
+markWide();
+addEventListener("resize", markWide);
+document.addEventListener("toggle", markWide, true);
