@@ -185,7 +185,7 @@ def test_the_first_hour(call, tmp_path: Path) -> None:
     page = (tmp_path / "runs/report.html").read_text()
     verdict = page.index("ROLLIN β = 0.2 ")
     assert verdict < page.index("finished runs") < page.index('id="main"')  # before all else
-    assert "fewer than 5 seeds are too few for an interval" in page
+    assert "One seed decides nothing: compare at least 5 of each condition." in page
     assert "Steps to mastery" in page
     assert "Published numbers" not in page
     code, text, _ = call("plot", "runs", "--out", "curves.png")

@@ -248,9 +248,7 @@ def test_a_phone_scrolls_tables_not_the_page(opened) -> None:
     assert wide <= 390
     card = opened.locator(".scroll", has=opened.locator("table.sortable")).first
     assert card.evaluate("e => e.scrollWidth > e.clientWidth")
-    for any_card in opened.locator(
-        "details[open] .scroll, section > .scroll, .grids .scroll"
-    ).all():
+    for any_card in opened.locator("main .scroll:visible").all():
         cue, wide = any_card.evaluate(
             "e => [getComputedStyle(e, '::before').content, e.scrollWidth > e.clientWidth]"
         )

@@ -183,9 +183,7 @@ def _rows(results: StudyResults, names: Sequence[str]) -> list[Row]:
                     published=str(r.published) if r.published else NONE,
                     ours=summary_text(r.summary, digits),
                     difference=NONE if r.difference is None else signed(r.difference, digits),
-                    iqm=f"{value} [{low}, {high}]"
-                    if len(r.values) > 1
-                    else NONE,  # of one: its mean
+                    iqm=f"{value} [{low}, {high}]" if len(r.values) > 1 else NONE,
                     strip=strip(r, axis),
                     beats=results.beats_baseline(r),
                 )
