@@ -96,7 +96,7 @@ def test_walls_block_and_doors_let_pass() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: Grid(0, 3), "at least one cell"),
+        (lambda: Grid(0, 3), "width must be at least 1"),
         (lambda: Grid(3, 3, (Wall("z", 0),)), "axis"),
         (lambda: Grid(3, 3, (Wall("x", 2),)), "must lie at 0 … 1"),
         (lambda: Grid(3, 3, (Wall("x", 1, (3,)),)), "Doors"),
