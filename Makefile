@@ -82,21 +82,22 @@ bench-learning: $(VENV)/dev $(PEERS)/ready
 bench-peers: bench-sac bench-sac-avx2 bench-scaling
 	$(BIN)/python -m benchmarks.learning --peers $(PEERS)/bin/python --jobs 2
 
-# starts in the background, or goes on where it stopped; on Linux and macOS. Linux shares a core by
-# sessions first, so that the lowest priority has to be that of the session, too.
+# Starts in the background, or resumes; on Linux and macOS. As many runs side by side as there are
+# cores, or fewer with taskset. Linux shares a core by sessions first, so that the lowest priority has
+# to be that of the session. `antmaze-tuning` is not among them: a person decides by it.
 evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
-	@cd $(EVIDENCE) && if pgrep -f "studies.robots run --out $$PWD/" >/dev/null; then \
-		echo "Evidence: already running, see $$PWD/robots.log"; \
+	@cd $(EVIDENCE) && if pgrep -f "studies.antmaze run --out $$PWD/" >/dev/null; then \
+		echo "Evidence: already running, see $$PWD/antmaze.log"; \
 	else \
 		$$(command -v setsid) sh -c \
 			'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$$@"' sh \
-			.venv/bin/python -m studies.robots run --out "$$PWD/runs/robots" \
-			--results "$(CURDIR)/results/robots" >>robots.log 2>&1 </dev/null & \
-		echo "Evidence: runs in $$PWD/runs/robots, log in $$PWD/robots.log"; \
+			.venv/bin/python -m studies.antmaze run --out "$$PWD/runs/antmaze" \
+			>>antmaze.log 2>&1 </dev/null & \
+		echo "Evidence: runs in $$PWD/runs/antmaze, log in $$PWD/antmaze.log"; \
 	fi
 
 evidence-collect: $(VENV)/dev
-	$(BIN)/python -m studies.robots collect --out $(EVIDENCE)/runs/robots
+	$(BIN)/python -m studies.antmaze collect --out $(EVIDENCE)/runs/antmaze
 	$(BIN)/python -m docs.pages
 
 $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT):

@@ -1,11 +1,28 @@
 """Records of a study beside those that are committed: runs may be done on several machines."""
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rollin.runs.files import make_directory, write_atomically
-from rollin.runs.records import RUNS, Record, read_records, write_records
+from rollin.runs.records import RUNS, Record, condition_text, read_records, write_records
+
+WHO = ("condition", "seed")
+
+Key = tuple[str, str]
+"""Condition and seed of a run."""
+
+
+def key_of(record: Record) -> Key:
+    """Condition and seed of a record."""
+    return condition_text(record.labels), str(record.seed)
+
+
+def committed(results: Path) -> list[Record]:
+    """The committed records; none if there are none yet."""
+    return read_records(results) if (results / RUNS).exists() else []
 
 
 def keep(records: Sequence[Record], results: Path) -> None:
@@ -15,8 +32,34 @@ def keep(records: Sequence[Record], results: Path) -> None:
         return record.family, record.seed, tuple(record.labels.items())
 
     make_directory(results)
-    there = read_records(results) if (results / RUNS).exists() else []
     new = {who(record) for record in records}
-    kept = [record for record in there if who(record) not in new]
+    kept = [record for record in committed(results) if who(record) not in new]
     for name, data in write_records([*kept, *records]).items():
         write_atomically(results / name, data)
+
+
+def rows_by_run(path: Path) -> dict[Key, list[dict[str, str]]]:
+    """Rows of a CSV by condition and seed; empty if there is no such file yet."""
+    found: dict[Key, list[dict[str, str]]] = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                found.setdefault((row["condition"], row["seed"]), []).append(row)
+    return found
+
+
+def merge_rows(
+    path: Path, columns: Sequence[str], new: Mapping[Key, Sequence[Sequence[Any]]]
+) -> None:
+    """Replace the rows of some runs in a CSV, and leave those of all others as they are."""
+    rows: dict[Key, Sequence[Sequence[Any]]] = {
+        key: [[row[column] for column in columns] for row in old]
+        for key, old in rows_by_run(path).items()
+    }
+    rows |= new
+    ordered = sorted(rows, key=lambda key: (key[0], int(key[1])))
+    lines = [[*key, *row] for key in ordered for row in rows[key]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([[*WHO, *columns], *lines])
+    make_directory(path.parent)
+    write_atomically(path, text.getvalue().encode())

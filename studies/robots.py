@@ -15,11 +15,9 @@ paper's text has them (see docs/results/robots.md).
 """
 
 import argparse
-import csv
-import io
 import math
 import multiprocessing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +36,13 @@ from rollin.runs.engines import condition_key, engine, spec_of
 from rollin.runs.engines.rollin_run import REPLAY
 from rollin.runs.execute import run as run_spec
 from rollin.runs.files import make_directory, read_json, write_atomically
-from rollin.runs.records import RUNS, Reading, Record, condition_text, read_records, write_records
+from rollin.runs.records import Reading, write_records
 from rollin.runs.spec import Membership, RunSpec
 from rollin.sac.replay import HEADER, RowLayout
 from rollin.sweeps.published import Published
 from rollin.sweeps.study import Condition, Study
 from rollin.sweeps.sweep import directory_name, find_runs
+from studies.kept import Key, committed, key_of, merge_rows, rows_by_run
 
 RESULTS = Path(__file__).parents[1] / "results" / "robots"
 SEEDS = 8  # of the paper
@@ -51,7 +50,6 @@ UNTIL = 500_000  # steps; the paper reads at these and at twice as many
 EVERY = 50_000  # steps between two readings
 EPISODES = 5  # of an evaluation, on each context
 CELL = 0.25  # metres, of visits.csv
-WHO = ("condition", "seed")
 COLUMNS = {
     "evaluation.csv": ("step", "kappa", "level", "return", "x_velocity", "threshold"),
     "visits.csv": ("x", "y", "steps"),
@@ -61,8 +59,6 @@ COLUMNS = {
 _MAZE = {"sampling": "geometric", "keep_replay": True}
 _PRINTED = {"literal": True, "kappa": "index", "head_gain": math.sqrt(2.0), "exp_fill": 256}
 """With what the code had before the published tables were read closely, under today's options."""
-
-Key = tuple[str, str]
 
 
 def _published(task: str, method: str, sampling: str) -> Mapping[Reading, Published]:
@@ -151,14 +147,7 @@ def run_one(job: tuple[RunSpec[Any], Path, int, Membership]) -> tuple[str, int]:
     name = f"{path.parent.name}/{path.name}"
     if (done := reached(path, spec)) >= until:
         return name, done
-    step = 0
-
-    def note(status: dict[str, Any]) -> None:
-        nonlocal step
-        step = int(status["step"])
-
-    command = "python -m studies.robots run"
-    run_spec(spec, path, command, on_status=note, should_stop=lambda: step >= until, of=member)
+    run_spec(spec, path, "python -m studies.robots run", of=member, until=until)
     return name, reached(path, spec)
 
 
@@ -174,16 +163,6 @@ def reached(path: Path, spec: RunSpec[Any]) -> int:
 
 
 # ------------------------------------------------------------------ collecting
-
-
-def committed(results: Path = RESULTS) -> list[Record]:
-    """The records that are kept; none if there are none yet."""
-    return read_records(results) if (results / RUNS).exists() else []
-
-
-def key_of(record: Record) -> Key:
-    """Condition and seed of a record."""
-    return condition_text(record.labels), str(record.seed)
 
 
 def collect(out: Path, results: Path = RESULTS) -> None:
@@ -220,7 +199,7 @@ def collect(out: Path, results: Path = RESULTS) -> None:
     make_directory(results)
     for name, text in write_records(ordered).items():
         write_atomically(results / name, text)
-    merge("visits.csv", visits, results)
+    merge_rows(results / "visits.csv", COLUMNS["visits.csv"], visits)
     print(f"{count} runs into {results}")
 
 
@@ -251,7 +230,7 @@ def evaluate(out: Path, results: Path = RESULTS) -> None:
             told = [kappa, float(trained.contexts[k, 0]), *means]
             found[key].append([trained.step, *(f"{number:.6g}" for number in told)])
         trained.env.close()
-    merge("evaluation.csv", found, results)
+    merge_rows(results / "evaluation.csv", COLUMNS["evaluation.csv"], found)
 
 
 def visits_of(run_: RunDirectory) -> Iterator[list[Any]]:
@@ -267,29 +246,8 @@ def visits_of(run_: RunDirectory) -> Iterator[list[Any]]:
 
 
 def read(name: str, results: Path = RESULTS) -> dict[Key, list[dict[str, str]]]:
-    """Rows of evaluation.csv or visits.csv by run; nothing if it is not there yet."""
-    found: dict[Key, list[dict[str, str]]] = {}
-    if (results / name).exists():
-        with (results / name).open(newline="") as file:
-            for row in csv.DictReader(file):
-                found.setdefault((row["condition"], row["seed"]), []).append(row)
-    return found
-
-
-def merge(name: str, new: Mapping[Key, Sequence[Sequence[Any]]], results: Path) -> None:
-    """Put runs in the place of their older rows, and leave those of all others as they are."""
-    columns = COLUMNS[name]
-    rows: dict[Key, Sequence[Sequence[Any]]] = {
-        key: [[row[column] for column in columns] for row in old]
-        for key, old in read(name, results).items()
-    }
-    rows |= new
-    ordered = sorted(rows, key=lambda key: (key[0], int(key[1])))
-    lines: Iterable[Sequence[Any]] = ([*key, *row] for key in ordered for row in rows[key])
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[*WHO, *columns], *lines])
-    make_directory(results)
-    write_atomically(results / name, text.getvalue().encode())
+    """Rows of evaluation.csv or visits.csv by run; empty if it is not there yet."""
+    return rows_by_run(results / name)
 
 
 def main() -> None:

@@ -21,15 +21,15 @@ from rollin.report.looks import own_colour
 from rollin.report.words import method_text, quantity_text, summary_text
 from rollin.runs.records import Reading, Record
 from rollin.sweeps.study import Condition
+from studies.kept import committed, key_of
 from studies.robots import (
     CELL,
     CONDITIONS,
     FIRST_LOOK,
+    RESULTS,
     SEEDS,
     STUDY,
     UNTIL,
-    committed,
-    key_of,
     read,
 )
 
@@ -42,7 +42,7 @@ METHODS = ("scratch", "baseline", "rollin")
 @cache
 def results() -> StudyResults:
     """The committed runs, condition by condition."""
-    grouping = group(committed(), [STUDY])
+    grouping = group(committed(RESULTS), [STUDY])
     runs = {condition: by_scale[1.0] for condition, by_scale in grouping.runs.items()}
     return StudyResults(STUDY, 1.0, runs)
 
@@ -244,7 +244,7 @@ def _draw_dots(
 def draw_visits() -> Figure:
     """Where training steps ended, from above, on a logarithmic scale."""
     found = read("visits.csv")
-    records = {key_of(record): record for record in committed()}
+    records = {key_of(record): record for record in committed(RESULTS)}
     figure = Figure(figsize=(4.2 * len(found) + 0.6, 4.2), layout="constrained")
     axes: Any = figure.subplots(1, len(found), squeeze=False)[0]
     mesh = None

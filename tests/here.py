@@ -28,7 +28,9 @@ class HereExecutor:
         def tell(status) -> None:
             self._news.append(JobEvent("progress", job, status))
 
-        kind, status = attempt(job.spec, job.out, self.command, tell, lambda: False, job.of)
+        kind, status = attempt(
+            job.spec, job.out, self.command, tell, lambda: False, job.of, job.until
+        )
         self._news.append(JobEvent(kind, job, status))  # pyright: ignore[reportArgumentType]
 
     def wait(self, seconds: float) -> list[JobEvent]:

@@ -109,8 +109,10 @@ class CommonOptions(TypedDict, total=False):
     capacity: int | None
     """Replay capacity in transitions; the whole run if not given."""
     goals: int
-    """At the end, evaluate on so many contexts at equal distances of the path: a context is solved
-    if at least four of five deterministic episodes end in success. 0: do not."""
+    """Evaluate so many contexts at equal distances of the path, at the end and at every row of
+    metrics.csv that is at half a million steps: a context is solved if at least four of five
+    deterministic episodes end in success. goals.csv also has episodes with drawn actions. 0: do
+    not."""
     hidden: Sequence[int]
     """Sizes of the hidden layers of actor and critics."""
     batch: int

@@ -15,6 +15,7 @@ from PIL import Image
 from rollin.cli import main
 from rollin.cli.study_runs import length_notes
 from rollin.paper.tables import find_table
+from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
 from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.local import LocalExecutor
@@ -22,6 +23,7 @@ from rollin.sweeps.rates import keep_rates, kept_rates
 from tests.forks import forking
 from tests.here import HereExecutor
 from tests.killing import needs_signals
+from tests.runs.test_tabular_runs import assert_same_run
 from tests.undrawn import undrawn
 
 CELLS = "reward=hard,alpha=0.001,beta=0,beta=0.75"
@@ -97,6 +99,24 @@ def test_tables_of_a_family_share_runs_and_others_are_refused(tmp_path, capsys) 
     assert reproduce(tmp_path, table="velocity-summary") == 2
     assert "the sweep of another study (four-rooms, four-rooms-s" in capsys.readouterr().err
     assert len(list(tmp_path.rglob("result.json"))) == 4
+
+
+@pytest.mark.usefixtures("jobs_here")
+@undrawn()
+def test_runs_stop_at_a_step_and_continue_to_the_same_end(tmp_path, capsys) -> None:
+    some = ("--seeds", "1", "--steps", "600")
+    assert short(tmp_path / "a", *some, "--until", "250") == 0
+    runs = sorted(path.parent for path in (tmp_path / "a").rglob("config.json"))
+    assert [RunDirectory(run).saved().step for run in runs] == [250, 250]
+    assert "Report: " in capsys.readouterr().out
+    assert short(tmp_path / "a", *some, "--until", "250") == 0  # nothing is left to do
+    assert "finished " not in capsys.readouterr().out
+    assert short(tmp_path / "a", *some, "--until", "300") == 0
+    assert [RunDirectory(run).saved().step for run in runs] == [300, 300]
+    assert short(tmp_path / "a", *some) == 0
+    assert short(tmp_path / "b", *some) == 0
+    for run in runs:
+        assert_same_run(tmp_path / "b" / run.relative_to(tmp_path / "a"), run)
 
 
 @pytest.mark.usefixtures("jobs_here")
@@ -218,6 +238,23 @@ def test_the_list_has_every_table_with_runs_and_hours(rates_cache, capsys) -> No
     assert rows["antmaze-vanilla"].split()[-3:] == ["36", "72", "15.0"]
 
 
+def test_the_list_of_a_table_has_its_conditions_with_seeds_and_hours(rates_cache, capsys) -> None:
+    words = ["reproduce", "antmaze-decisive", "--list", "--jobs", "2"]
+    assert main(words) == 0
+    assert "To see hours, measure" in capsys.readouterr().out
+    keep_rates({"antmaze-umaze": 100.0}, 2)
+    assert main([*words, "--until", "1500000"]) == 0
+    said = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if "beta=" in line}
+    # 4 seeds × 1,500,000 steps / 100 a second / 2 at a time = 8.3 hours
+    assert rows["curriculum=1/12,method=rollin,beta=0.9"] == ["10", "–", "13", "1,500,000", "8.3"]
+    assert len(rows) == 3
+    assert "25.0 hours on this machine with 2 runs side by side" in said
+    assert main(["reproduce", "four-rooms", "--list", "--cells", CELLS, "--steps", "20"]) == 0
+    said = capsys.readouterr().out
+    assert sum("beta=" in line and " 20 " in line for line in said.splitlines()) == 2
+
+
 def test_the_list_comes_without_hours_where_none_were_measured(
     rates_cache, capsys, monkeypatch
 ) -> None:
@@ -309,7 +346,9 @@ def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
             "beta is 0, 0.1 here, got",
         ),
         "measure": (("four-rooms", "--measure"), "--measure belongs to --list."),
-        "all": (("four-rooms", "--list"), "--list shows all tables: leave out the table"),
+        "all": (("--list", "--cells", "beta=0"), "--cells belongs to one table: name it"),
+        "drawn": (("goal-path", "--list"), "goal-path has no runs: leave out --list"),
+        "until": (("four-rooms", "--until", "0"), "--until must be at least 1, got 0."),
         "picture": (("goal-path", "--jobs", "2"), "--jobs does not apply to goal-path"),
         "occupied": (("four-rooms", "--out", "/"), "/ exists and is not a sweep"),
     }.values(),

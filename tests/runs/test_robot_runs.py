@@ -19,17 +19,20 @@ from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
 from rollin.cli.train import parse_options
 from rollin.curriculum.progress import Advance, Progress
+from rollin.deep.evaluate import evaluate_policy
 from rollin.envs import context_handle, offscreen
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import Velocity
 from rollin.runs import driver, windows
 from rollin.runs.curricula import curriculum_of
-from rollin.runs.engines import spec_from
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import read_record, rollin_run, spec_from
 from rollin.runs.engines.rollin_metrics import COLUMNS
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
 from rollin.runs.execute import run
 from rollin.runs.files import read_json
+from rollin.runs.records import Reading
 from rollin.runs.rows import read_metrics
 from rollin.runs.spec import RunSpec
 from rollin.runs.windows import milestones, quantities_at
@@ -161,6 +164,50 @@ def test_milestones_stand_at_every_half_million_steps():
     assert list(found) == ["500000", "1000000"]
     assert [at["kappa"] for at in found.values()] == [0.0, 1.0]
     assert found["500000"]["return_mean_last"] == 2.0
+
+
+def test_goals_are_evaluated_at_every_milestone_and_change_no_training(tmp_path, monkeypatch):
+    """A row for each reading; of a run that goes on, too, and the last is the result's."""
+    monkeypatch.setattr(rollin_run, "EVERY", 300)
+    spec = line(1000, goals=3, log_every=100)
+    run(spec, tmp_path / "a", until=700)
+    unfinished = read_record(RunDirectory(tmp_path / "a"))
+    run(spec, tmp_path / "a")
+    told = read_metrics(tmp_path / "a" / "goals.csv")
+    assert told["step"] == [300, 600, 900, 1000]
+    record = read_record(RunDirectory(tmp_path / "a"))
+    assert [told[f"success_{i + 1}"][-1] for i in range(3)] == read_json(
+        tmp_path / "a" / "result.json"
+    )["goals"]
+    for quantity, prefix in (("goals", ""), ("goals_drawn", "drawn_")):
+        for row, step in enumerate((300, 600, 900, 1000)):
+            solved = [told[f"{prefix}success_{i + 1}"][row] >= 0.8 for i in range(3)]
+            assert record.value(Reading(quantity, step)) == pytest.approx(np.mean(solved))
+        assert unfinished.value(Reading(quantity, 600)) == record.value(Reading(quantity, 600))
+        assert unfinished.value(Reading(quantity)) is None
+    run(spec, tmp_path / "b")
+    run(line(1000, log_every=100), tmp_path / "without")
+    for name in ("metrics.csv", "episodes.csv"):
+        whole = (tmp_path / "b" / name).read_bytes()
+        assert whole == (tmp_path / "a" / name).read_bytes()
+        assert whole == (tmp_path / "without" / name).read_bytes()
+    assert (tmp_path / "b" / "goals.csv").read_bytes() == (
+        tmp_path / "a" / "goals.csv"
+    ).read_bytes()
+
+
+def test_goals_tell_the_mode_and_drawn_actions_apart(tmp_path):
+    """Against an evaluation of the exported policy on each goal."""
+    spec = line(600, goals=3)
+    run(spec, tmp_path / "a")
+    told = read_metrics(tmp_path / "a" / "goals.csv")
+    env = make_contextual(spec.task)
+    policy = Policy.load(tmp_path / "a")
+    assert env.curriculum is not None
+    for i, goal in enumerate(env.curriculum.contexts[1:]):
+        found = evaluate_policy(policy, env, goal, 5)
+        assert told[f"return_{i + 1}"][-1] == pytest.approx(found.mean, rel=1e-5)
+    assert any(told[f"drawn_return_{i + 1}"] != told[f"return_{i + 1}"] for i in range(3))
 
 
 def test_a_run_keeps_the_means_of_measures(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from studies.kept import committed, key_of
 
 from rollin.envs.registry import make_contextual
 from rollin.runs import driver
@@ -24,7 +25,7 @@ def test_the_committed_runs_are_those_that_are_described() -> None:
         for condition in robots.STUDY.conditions
         for seed in range(robots.SEEDS)
     }
-    found = {(robots.key_of(r)[0], r.seed): r for r in robots.committed()}
+    found = {(key_of(r)[0], r.seed): r for r in committed(robots.RESULTS)}
     first_look = {(condition.name, 0) for condition in robots.FIRST_LOOK}
     assert first_look <= found.keys()
     assert found.keys() - first_look  # runs with the readings that fit

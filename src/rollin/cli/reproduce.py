@@ -43,16 +43,27 @@ def _complexity(options: ReproduceOptions, command: str) -> int:
     return reproduce_complexity(options, command)
 
 
-def _curricula(options: ReproduceOptions, command: str) -> int:
-    from rollin.paper.curricula import studies  # configures all its conditions
-
+def _swept(options: ReproduceOptions, command: str) -> int:
     assert options.table is not None
-    found = studies()
+    found = _own_studies(options.table)
     return _sweep(found[options.table], options, command, list(found.values()))
 
 
+def _own_studies(name: str) -> dict[str, Study]:
+    """The family of a study that is no table of the paper; empty if the name is no such study."""
+    if name.startswith("curricula"):
+        from rollin.paper import curricula  # configures all its conditions
+
+        return curricula.studies()
+    if name.startswith("antmaze") and name in COMPUTED:
+        from rollin.paper import decisive
+
+        return decisive.studies()
+    return {}
+
+
 SWEPT = ("cells", "seeds", "scale", "steps", "out", "jobs", "backend", "address", "storage",
-         "retries", "learner", "gpus")  # fmt: skip
+         "retries", "learner", "gpus", "until")  # fmt: skip
 """Options of what is swept like a table."""
 COMPUTED: dict[str, Computed] = {
     "paper-numbers": Computed(
@@ -65,12 +76,21 @@ COMPUTED: dict[str, Computed] = {
     ),
     "curricula": Computed(
         "ours", "Ten teachers, R and Δ by hand, and neither, on four small tasks",
-        _curricula, SWEPT,
+        _swept, SWEPT,
     ),
     "curricula-rollin": Computed(
         "ours", "The teachers that know nothing of roll-in, with it, on two mazes",
-        _curricula, SWEPT,
+        _swept, SWEPT,
     ),
+    "antmaze-decisive": Computed(
+        "Table 8", "Ant maze, Δ = 1/12, uniform sampling: the one row that four seeds decide",
+        _swept, SWEPT,
+    ),
+    "antmaze-tuning": Computed("ours", "Ant maze, adaptive curriculum: γ", _swept, SWEPT),
+    "antmaze-adaptive": Computed(
+        "ours", "Ant maze, adaptive curriculum, held-out seeds", _swept, SWEPT
+    ),
+    "antmaze-scratch": Computed("ours", "Ant maze, the final goal only", _swept, SWEPT),
 }  # fmt: skip
 """What is computed beside the paper's tables, by name."""
 
@@ -83,8 +103,10 @@ def main(arguments: Sequence[str]) -> int:
             at_least(1, f"--{name}", value)
     check(options)
     if options.list:
-        from rollin.cli.table_list import show_list
+        from rollin.cli.table_list import show_conditions, show_list
 
+        if options.table is not None:
+            return show_conditions(_study(options.table), options)
         return show_list(options, [(name, c.about, c.title) for name, c in COMPUTED.items()])
     if options.table is None:
         raise RollinError("Which table? rollin reproduce --list shows their names.")
@@ -100,6 +122,14 @@ def main(arguments: Sequence[str]) -> int:
         check_taken(options, ("out",))
         return draw(study, options.out)
     return _sweep(study, options, command, list(tables().values()))
+
+
+def _study(name: str) -> Study:
+    """The study of a name, of the paper or beside it."""
+    found = _own_studies(name).get(name) or find_table(name, others=COMPUTED)
+    if not found.conditions:
+        raise RollinError(f"{name} has no runs: leave out --list to draw it.")
+    return found
 
 
 def _sweep(study: Study, options: ReproduceOptions, command: str, known: Sequence[Study]) -> int:

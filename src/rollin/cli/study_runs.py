@@ -42,7 +42,7 @@ def run_and_report(
     known: studies that runs there may belong to, too; show: what the terminal shows of the results,
     their tables if not given.
     """
-    jobs = jobs_of(study, out, seeds, scale, learner=place.learner)
+    jobs = jobs_of(study, out, seeds, scale, place.until, learner=place.learner)
     sweep = Sweep(study, scale, out, tuple(jobs))
     console = make_console()
     for note in notes:
@@ -50,7 +50,7 @@ def run_and_report(
     end = run_sweep(sweep, executor_of(place, out, command), command, console, place.retries)
     if end.complete and end.finished:
         page = out / "report.html"
-        found = collect([out], known)
+        found = collect([out], known, unfinished=place.until is not None)
         for results in make_report(found, page, known, title, only=study.name):
             (show or show_tables)(results, console)
         console.print(f"Report: {page.resolve()}", soft_wrap=True)

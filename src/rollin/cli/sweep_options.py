@@ -37,6 +37,9 @@ class PlaceOptions:
     """Share of a GPU for each run with --learner jax on a cluster that has any."""
     retries: int = RETRIES
     """How often a failed run is retried."""
+    until: int | None = None
+    """Stop every run at this step, with a checkpoint. The same command with a later step, or
+    without one, continues the runs."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class ReproduceOptions:
     """Name of a table, a figure or a computed result, as --list shows them."""
     list: bool = False
     """List all tables and figures with their runs, and with their hours on this machine once its
-    speed has been measured."""
+    speed has been measured. With a name: list the conditions of that table."""
     cells: str | None = None
     """Only some cells: "env=hopper,beta=0,beta=0.1" (a label given twice matches either
     value)."""
@@ -75,14 +78,16 @@ def check(options: ReproduceOptions) -> None:
         raise RollinError("--scale and --steps both say how long a run is: give one of them.")
     if options.measure and not options.list:
         raise RollinError("--measure belongs to --list.")
-    if options.list and (options.table is not None or options.cells is not None):
-        raise RollinError("--list shows all tables: leave out the table and --cells.")
+    if options.list and options.table is None and options.cells is not None:
+        raise RollinError("--cells belongs to one table: name it, or leave out --cells.")
 
 
 def check_place(options: PlaceOptions) -> None:
     """Refuse options that do not go together."""
     at_least(0, "--retries", options.retries)
     positive("--gpus", options.gpus)
+    if options.until is not None:
+        at_least(1, "--until", options.until)
     if options.jobs is not None:
         at_least(1, "--jobs", options.jobs)
     if options.backend == "local":

@@ -98,14 +98,14 @@ def evaluate_context(
     return replace(found, measured={name: float(mean) for name, mean in means})
 
 
-def ends_well(
+def evaluate_end(
     env: ContextEnv,
     act: Act,
     context: NDArray[Any],
     pause: Callable[[], None] = lambda: None,
     episodes: int = 5,
-) -> float:
-    """Share of episodes under a context whose last step is a success.
+) -> Evaluation:
+    """Act through some episodes under a context; one is a success if its last step is.
 
     Running through a goal does not count. pause: called at each step, and may end it by raising.
     """
@@ -115,9 +115,9 @@ def ends_well(
         pause()
         last[episode] = outcome
 
-    evaluate_context(env, act, context, episodes, on_outcome=see)
+    found = evaluate_context(env, act, context, episodes, on_outcome=see)
     told = np.asarray(context, np.float32)
-    return float(np.mean([env.is_success(outcome, told) for outcome in last.values()]))
+    return replace(found, successes=[env.is_success(at, told) for at in last.values()])
 
 
 def evaluate_policy(

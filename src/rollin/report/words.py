@@ -19,6 +19,7 @@ QUANTITIES = {
     "return_final": "return on the last context",
     "success_final": "success on the last context",
     "goals": "share of goals solved",
+    "goals_drawn": "share of goals solved with drawn actions",
     "x_velocity": "x-velocity (m/s)",
     "steps_to_solve": "gradient steps until solved",
     "samples_to_solve": "environment steps until solved",

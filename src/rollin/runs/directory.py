@@ -68,7 +68,12 @@ from rollin.texts import LONGEST, one_line
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 POLICY = "policy.safetensors"
-KEPT = {"metrics.csv": LARGEST_TABLE, "episodes.csv": LARGEST_TABLE, POLICY: LARGEST_POLICY}
+KEPT = {
+    "metrics.csv": LARGEST_TABLE,
+    "episodes.csv": LARGEST_TABLE,
+    "goals.csv": LARGEST_TABLE,
+    POLICY: LARGEST_POLICY,
+}
 """Files of a finished run whose checksums are in its result, as far as they are there, and their
 largest sizes."""
 
@@ -256,10 +261,14 @@ class RunDirectory:
         path = self.path / name
         if saved is None:
             return read_columns(path, needed, self.result().get("sha256", {}).get(name))
-        writers = saved.values.get("writers")
-        counted = writers.get(path.stem) if isinstance(writers, dict) else None
-        counted_part(path, converted(counted, RowsCounted, self.checkpoint / "manifest.json"))
+        counted_part(path, self.rows_counted(name, saved))
         return read_columns(path, needed)
+
+    def rows_counted(self, name: str, saved: Checkpoint) -> RowsCounted:
+        """Rows of one of the run's CSVs that a checkpoint counts."""
+        writers = saved.values.get("writers")
+        counted = writers.get(Path(name).stem) if isinstance(writers, dict) else None
+        return converted(counted, RowsCounted, self.checkpoint / "manifest.json")
 
     def saved(self) -> Checkpoint:
         """The last checkpoint of a run that is not finished, without its arrays."""
@@ -267,6 +276,13 @@ class RunDirectory:
         if found is None:
             raise RollinError("it has no checkpoint yet")
         return found
+
+    def has_reached(self, step: int) -> bool:
+        """Whether the run is finished, or would resume at this step or later."""
+        if self.finished:
+            return True
+        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
+        return found is not None and found.step >= step
 
     def status(self) -> dict[str, Any]:
         """The last status, or an empty one."""

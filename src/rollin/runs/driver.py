@@ -193,12 +193,14 @@ class Driver(ABC, Generic[Config]):
     def close(self) -> None:
         """Release what the run holds."""
 
-    def execute(self, on_status: OnStatus, should_stop: ShouldStop) -> bool:
-        """Run to the end, or until `should_stop`; returns whether it finished."""
+    def execute(
+        self, on_status: OnStatus, should_stop: ShouldStop, until: int | None = None
+    ) -> bool:
+        """Run to the end, until `should_stop`, or until a step; return whether it finished."""
         pace = Pace(on_status, should_stop)
         try:
             with compile_time.heard_by(lambda: self._report(pace, compiling=True)):
-                return self._execute(pace)
+                return self._execute(pace, until)
         except (KeyboardInterrupt, BrokenPipeError):  # or nobody hears of the run any more
             self.directory.write_status("interrupted", **self._full_status(None))
             raise
@@ -206,7 +208,7 @@ class Driver(ABC, Generic[Config]):
             self.directory.write_status("failed", error=sentence(error))
             raise
 
-    def _execute(self, pace: Pace) -> bool:
+    def _execute(self, pace: Pace, until: int | None) -> bool:
         check_own(self.directory.checkpoint)
         for directory in (self.directory.path, self.directory.checkpoint):
             remove_temporaries(directory)
@@ -218,7 +220,7 @@ class Driver(ABC, Generic[Config]):
         self.pause = pace.check
         finished = False
         try:
-            finished = self._loop(board, others, pace)
+            finished = self._loop(board, others, pace, until)
         except LeaveError:  # the last checkpoint is what it goes on from
             pass
         finally:
@@ -235,8 +237,13 @@ class Driver(ABC, Generic[Config]):
         self.tidy()
         return True
 
-    def _loop(self, board: TensorBoardLogger, others: Loggers, pace: Pace) -> bool:
-        """Run to the last step (True), or until a stop, with a checkpoint (False)."""
+    def _loop(
+        self, board: TensorBoardLogger, others: Loggers, pace: Pace, until: int | None
+    ) -> bool:
+        """Run to the last step (True), or until a stop, with a checkpoint (False).
+
+        until: stop at the first checkpoint that can be written at this step or later.
+        """
         config, spent_before = self.config, self.seconds
         save_soon = False
         for event in () if self.at_end else self.events():
@@ -252,11 +259,12 @@ class Driver(ABC, Generic[Config]):
                 self._report(pace)
             if self.at_end:
                 break
-            save_soon = save_soon or pace.stopped or pace.checkpoint_due()
+            far_enough = until is not None and self.step >= until
+            save_soon = save_soon or far_enough or pace.stopped or pace.checkpoint_due()
             if save_soon and may_save:
                 self._save()
                 save_soon = False
-                if pace.stopped:
+                if far_enough or pace.stopped:
                     return False
             pace.check()
         return True
@@ -295,7 +303,8 @@ class Driver(ABC, Generic[Config]):
         try:
             state = join_state(saved.arrays, saved.values)
             for name, writer in self.writers.items():
-                writer.set_state(state["writers"][name])
+                # older checkpoints lack the files that came later
+                writer.set_state(state["writers"].get(name, {"rows": 0}))
             self.set_state(state)
             self.seconds = _seconds(state["seconds"])
             self._check_step(saved.step)

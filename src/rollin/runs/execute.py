@@ -17,11 +17,15 @@ def run(
     on_status: OnStatus = lambda status: None,
     should_stop: ShouldStop = lambda: False,
     of: Membership | None = None,
+    until: int | None = None,
 ) -> bool:
-    """Run a spec in a directory, or go on with it; a finished one is left as it is."""
+    """Run a spec in a directory, or resume it; a finished one is left as it is.
+
+    until: stop at the first end of an episode at this step or later, with a checkpoint.
+    """
     # a bad task is refused before anything is written
     made = engine_of(spec).run(spec, RunDirectory(out))
-    return execute(made, command, on_status, should_stop, of)
+    return execute(made, command, on_status, should_stop, of, until)
 
 
 def execute(
@@ -30,6 +34,7 @@ def execute(
     on_status: OnStatus = lambda status: None,
     should_stop: ShouldStop = lambda: False,
     of: Membership | None = None,
+    until: int | None = None,
 ) -> bool:
     """Run what was prepared, or go on with it, and close it."""
     directory = prepared.directory
@@ -46,6 +51,6 @@ def execute(
             if directory.finished:
                 prepared.tidy()  # if a kill came just before that
                 return True
-            return prepared.execute(on_status, should_stop)
+            return prepared.execute(on_status, should_stop, until)
     finally:
         prepared.close()

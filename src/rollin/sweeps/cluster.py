@@ -127,7 +127,8 @@ class RayExecutor:
         if with_files:
             pieces = Sender(job.out).pieces() if job.out.is_dir() else ()
             files = [self._ray.put(piece) for piece in pieces]
-        task = (job.spec, str(job.out.resolve()), self.command, __version__, job.of)
+        out = str(job.out.resolve())
+        task = (job.spec, out, self.command, __version__, job.of, job.until)
         return actor.run.remote(task, files, self.storage, (str(self._mark), self._token))
 
     def wait(self, seconds: float) -> list[JobEvent]:

@@ -21,8 +21,9 @@ from rollin.sweeps.transfer import Piece, Sender, receive
 SCRATCH = "rollin-run-"  # how directories of runs begin whose files are sent
 FETCH_SECONDS = 120.0  # between two times that a run's files are sent
 
-Assignment = tuple[RunSpec[Any], str, str, str, Membership | None]
-"""A spec, the sweep's directory for it, the command, the version that sends it, its condition."""
+Assignment = tuple[RunSpec[Any], str, str, str, Membership | None, int | None]
+"""A spec, the sweep's directory for it, the command, the version that sends it, its condition, and
+the step at which it stops for now."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,15 @@ class RunWorker:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _train(self, task: Assignment, directory: Path) -> End:
-        spec, _, command, version, of = task
+        spec, _, command, version, of, until = task
         if version != __version__:
             where = socket.gethostname()
             error = f"rollin {__version__} is installed on {where}, the sweep is of {version}"
             return End("failed", {"error": error})
         with threadpool_limits(1):
-            kind, status = attempt(spec, directory, command, self._tell, lambda: self._stop, of)
+            kind, status = attempt(
+                spec, directory, command, self._tell, lambda: self._stop, of, until
+            )
         status.pop("final", None)  # another machine may have what this one lacks
         return End(kind, status)
 

@@ -12,12 +12,16 @@ EventKind = Literal["started", "progress", "finished", "stopped", "failed", "los
 
 @dataclass(frozen=True)
 class Job:
-    """A spec, the directory it runs in, and the condition of a study that it is run for."""
+    """A spec, the directory it runs in, and the condition of a study that it is run for.
+
+    until: a step at which the run stops for now; None: its last.
+    """
 
     name: str
     spec: RunSpec[Any]
     out: Path
     of: Membership | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)

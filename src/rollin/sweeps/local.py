@@ -195,5 +195,5 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
             if job is None:
                 return
             idle = False
-            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop, job.of))
+            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop, job.of, job.until))
             idle = True

@@ -173,10 +173,11 @@ class Sweep:
                 RunDirectory.claim(job.out, job.spec, task, "")
                 if run.finished:
                     run.result()
+                done = run.finished if job.until is None else run.has_reached(job.until)
             except RollinError as error:
                 backlog.broken.append((job, str(error)))
                 continue
-            (backlog.done if run.finished else backlog.todo).append(job)
+            (backlog.done if done else backlog.todo).append(job)
         return backlog
 
 
@@ -204,11 +205,18 @@ class Fingerprints:
         return self._found[key]
 
 
-def jobs_of(study: StudyPlan, out: Path, seeds: int, scale: float, **changes: Any) -> list[Job]:
+def jobs_of(
+    study: StudyPlan,
+    out: Path,
+    seeds: int,
+    scale: float,
+    until: int | None = None,
+    **changes: Any,
+) -> list[Job]:
     """All runs of a study; seeds outermost, so that every condition fills evenly.
 
-    A job is called by the labels in which the conditions differ. changes: options of all runs that
-    do not make another condition, such as learner.
+    A job is called by the labels in which the conditions differ. until: a step at which all runs
+    stop for now; changes: options of all runs that do not make another condition, such as learner.
     """
     check_runs(len(study.conditions), seeds)
     varying = differing(study.conditions)
@@ -226,6 +234,7 @@ def jobs_of(study: StudyPlan, out: Path, seeds: int, scale: float, **changes: An
                     condition.spec(seed, scale, **changes),
                     out / places[condition] / f"seed={seed}",
                     condition.membership(study.shared, scale),
+                    until,
                 )
             )
     return found

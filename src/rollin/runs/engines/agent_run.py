@@ -146,10 +146,6 @@ class AgentRun(RollinRun):
         """None: an agent has no options of ours."""
         return Remedies()
 
-    def solved(self) -> list[float]:
-        """Nothing: contexts along a path are evaluated for our own agents alone."""
-        return []
-
     def finish(self) -> None:
         """Keep the agent's state, and write the result."""
         self._save()

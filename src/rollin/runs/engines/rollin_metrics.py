@@ -25,6 +25,13 @@ COLUMNS = (
     *LOSSES,
     *(f"exp_{name}" for name in LOSSES),
 )
+DRAWN = "drawn_"  # before the columns of goals.csv that are of drawn actions
+
+
+def goal_columns(count: int) -> tuple[str, ...]:
+    """Columns of goals.csv: of each goal the share of episodes that end there, and the return."""
+    of_each = [f"{name}_{i + 1}" for i in range(count) for name in ("success", "return")]
+    return ("step", *of_each, *(DRAWN + name for name in of_each))
 
 
 @dataclass

@@ -109,8 +109,10 @@ class RollinConfig(RunConfig):
     eval_episodes: int = 5
     """Deterministic episodes per evaluation, on the current and on the last context."""
     goals: int = field(default=0, metadata={"since": "0.2.0"})
-    """At the end, evaluate on so many contexts at equal distances of the path: a context is solved
-    if at least four of five deterministic episodes end in success. 0: do not."""
+    """Evaluate so many contexts at equal distances of the path, at the end and at every row of
+    metrics.csv that is at half a million steps: a context is solved if at least four of five
+    deterministic episodes end in success. goals.csv also has episodes with drawn actions. 0: do
+    not."""
     last: int = 50_000
     """Steps over which κ, returns and measures are averaged: at the end and at every half a million
     steps in result.json, and at every point of rollin plot."""

@@ -1,6 +1,7 @@
 """What a run of ROLLIN gave, from its files."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,12 +13,14 @@ from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError
 from rollin.runs.checkpoint import Checkpoint
 from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.rollin_metrics import DRAWN
 from rollin.runs.engines.rollin_options import WALK, RollinConfig
 from rollin.runs.formats import Count, ProgressSaved, Seconds, Share, converted
 from rollin.runs.records import Array, Costs, Curve, Record, Switch
 from rollin.runs.spec import RunConfig, RunSpec
 from rollin.runs.windows import means_at
 
+GOALS = "goals.csv"
 EPISODE_COLUMNS = ("step", "k", "return", "length", "success", "rollin", "rollin_steps")
 EVALUATED = {
     "success": "eval_success",
@@ -137,9 +140,8 @@ def rollin_record(run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[i
     for name, column in EVALUATED.items():
         told = [metrics[column][rows[s]] if s in rows else math.nan for s in steps]
         quantities[name] = np.array(told)
-    if goals := () if saved is not None else read_result(run).goals:
-        solved = float(np.mean([share >= SOLVED for share in goals]))
-        quantities["goals"] = np.array([*[math.nan] * (len(steps) - 1), solved])
+    for name, solved in goals_solved(run, saved).items():
+        quantities[name] = np.array([solved.get(s, math.nan) for s in steps])
     moves = [(0, progress.first), *((a.step, a.k) for a in progress.advances)]
     # a teacher without a path may go from place to place before more is mastered
     changes = [moves[0], *(new for old, new in pairwise(moves) if new[1] != old[1])]
@@ -160,6 +162,36 @@ def rollin_record(run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[i
         switches=switches,
         completed=progress.completed.step if progress.completed else None,
     )
+
+
+def goals_solved(run: RunDirectory, saved: Checkpoint | None) -> dict[str, dict[int, float]]:
+    """The share of goals solved, by step: `goals` of the policy's mode, `goals_drawn` of draws."""
+    told = read_goals(run, saved)
+    if not told:  # none yet, or of a version that evaluated them at the end only
+        result = read_result(run) if saved is None else None
+        if result is None or not result.goals:
+            return {}
+        return {"goals": {result.env_steps: _share_solved(np.array(result.goals))}}
+    steps = [int(step) for step in told["step"]]
+    found = {}
+    for quantity, prefix in (("goals", "success_"), ("goals_drawn", f"{DRAWN}success_")):
+        columns = [values for name, values in told.items() if name.startswith(prefix)]
+        shares = np.transpose(columns)
+        found[quantity] = {s: _share_solved(row) for s, row in zip(steps, shares, strict=True)}
+    return found
+
+
+def _share_solved(shares: Array) -> float:
+    return float(np.mean(shares >= SOLVED))
+
+
+def read_goals(run: RunDirectory, saved: Checkpoint | None) -> dict[str, Array]:
+    """Columns of a run's goals.csv; empty if it has no evaluation of its goals."""
+    if not os.path.lexists(run.path / GOALS):
+        return {}
+    if saved is not None and not run.rows_counted(GOALS, saved).rows:
+        return {}
+    return run.columns(GOALS, {}, saved)
 
 
 def read_episodes(run: RunDirectory, saved: Checkpoint | None) -> dict[str, Array]:

@@ -15,20 +15,28 @@ from rollin.arrays import Float
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.progress import Advance
 from rollin.curriculum.teachers.sampling import SamplingTeacher
-from rollin.deep.evaluate import Evaluation, ends_well, evaluate_context, mode_of
+from rollin.deep.evaluate import (
+    EVALUATION_SEED,
+    Act,
+    Evaluation,
+    evaluate_context,
+    evaluate_end,
+    mode_of,
+)
 from rollin.deep.practical import Episode, RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.box_env import innermost
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
+from rollin.policy import Policy
 from rollin.runs.checkpoint import check_streams
 from rollin.runs.curricula import Examined, check_for_run, curriculum_of, env_of, teacher_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
 from rollin.runs.engines.deep import replay_rows
-from rollin.runs.engines.rollin_metrics import COLUMNS, Counters
+from rollin.runs.engines.rollin_metrics import COLUMNS, Counters, goal_columns
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, checked, read_result
+from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, GOALS, checked, read_result
 from rollin.runs.engines.rollin_stall import Remedies, stall
 from rollin.runs.files import write_atomically
 from rollin.runs.fingerprint import of_environment, walked
@@ -37,7 +45,7 @@ from rollin.runs.networks import good_state, policy_tensors
 from rollin.runs.rows import MetricsWriter, read_metrics
 from rollin.runs.spec import RunSpec
 from rollin.runs.versions import versions
-from rollin.runs.windows import milestones, quantities_at
+from rollin.runs.windows import EVERY, milestones, quantities_at
 from rollin.sac.learner import UpdateInfo
 
 REPLAY = "replay.f32"
@@ -53,6 +61,8 @@ class RollinRun(Driver[RollinConfig]):
     columns = COLUMNS
     files = (REPLAY,)
     _examined = Examined(None, successes=False)
+    _goals: Sequence[Any] = ()
+    _reached: Sequence[float] = ()  # per goal, the share of episodes at the last evaluation
 
     def __init__(
         self,
@@ -98,9 +108,22 @@ class RollinRun(Driver[RollinConfig]):
         columns = (*EPISODE_COLUMNS, *self.env.measures)
         self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
         self.writers["episodes"] = self.episodes
+        self._set_up_goals()
         nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
         self._seen = {"main": nothing, "exp": nothing}
         self._evaluated = Evaluation([], []), Evaluation([], [])
+
+    def _set_up_goals(self) -> None:
+        """Choose the goals that are evaluated, at equal distances of the path."""
+        path, count = self.curriculum.path, self.config.goals
+        if not count:
+            return
+        if path is None:
+            self._goals = list(self.curriculum.contexts[1:])
+        else:
+            self._goals = [np.ravel(path((i + 1) / count)) for i in range(count)]
+        columns = goal_columns(len(self._goals))
+        self.writers["goals"] = MetricsWriter(self.directory.path / GOALS, columns)
 
     @property
     def _nothing_measured(self) -> tuple[float, ...]:
@@ -171,6 +194,8 @@ class RollinRun(Driver[RollinConfig]):
 
     def row(self) -> dict[str, Any]:
         """Evaluations on the current and the last context, and what was counted."""
+        if self._goals and (self.at_end or self.step % EVERY == 0):
+            self._evaluate_goals()
         counters, progress, window = self.counters, self.state.progress, self.state.window
         current = self.evaluate(self.state.teacher.here)
         final = current if progress.finished else self.evaluate(self.curriculum.contexts[-1])
@@ -304,18 +329,27 @@ class RollinRun(Driver[RollinConfig]):
         relabels = self.env.can_relabel and self._examined.without is None
         return Remedies.of(self.config, self.curriculum, relabels=relabels)
 
-    def solved(self) -> list[float]:
-        """Of contexts at equal distances of the path, the share of episodes that end in success."""
-        curriculum, count = self.curriculum, self.config.goals
-        if not count:
-            return []
-        places = (
-            curriculum.contexts[1:]
-            if curriculum.path is None
-            else [np.ravel(curriculum.path((i + 1) / count)) for i in range(count)]
-        )
-        act = mode_of(self.state.main)
-        return [ends_well(self.test_env, act, at, self.pause) for at in places]
+    def _evaluate_goals(self) -> None:
+        """Write a row of goals.csv: each goal under the policy's mode, and with drawn actions.
+
+        The draws have a generator of their own, which no training step uses.
+        """
+        policy = Policy.of(trained_policy(self.state))
+        size, generator = self.env.observation_size, np.random.default_rng(EVALUATION_SEED)
+
+        def draw(seen: Float) -> Float:
+            return policy.squashed(seen[:size], seen[size:], generator)
+
+        actors: tuple[Act, ...] = mode_of(self.state.main), draw
+        found = [
+            evaluate_end(self.test_env, act, goal, self.pause)
+            for act in actors
+            for goal in self._goals
+        ]
+        values = [value for end in found for value in (end.success, end.mean)]
+        row = dict(zip(self.writers["goals"].columns, (self.step, *values), strict=True))
+        self.writers["goals"].write(row)
+        self._reached = [end.success for end in found[: len(self._goals)]]
 
     def finish(self) -> None:
         """Write the policy and the final quantities; the replay file has then done its duty."""
@@ -350,7 +384,7 @@ class RollinRun(Driver[RollinConfig]):
             "advances": [asdict(advance) for advance in progress.advances],
             "completed": asdict(progress.completed) if progress.completed else None,
             "curriculum": walked(self.curriculum),
-            **({"goals": goals} if (goals := self.solved()) else {}),
+            **({"goals": self._reached} if self._goals else {}),
             "warning": self.warning(ended),
             "spec_hash": self.spec.hash,
             "versions": versions(),

@@ -1,0 +1,113 @@
+"""AntMaze with seeds: do the runs of `rollin.paper.decisive`, and collect what they have reached.
+
+    python -m studies.antmaze run --out runs/antmaze          # resumes where it stopped
+    python -m studies.antmaze collect --out runs/antmaze      # into results/antmaze
+
+`run` first brings all runs to the step at which they are read, seed by seed, then to their end; a
+stop at any time leaves equal seeds. Runs whose committed record has come as far are left out, so
+that another machine continues with the next. A single study, or one that is not in `ORDER`, is run
+by `rollin reproduce antmaze-tuning --until 1500000 --out runs/antmaze`.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rollin.analysis.collect import collect as collect_records
+from rollin.analysis.group import group
+from rollin.cli.arguments import make_console
+from rollin.cli.sweeping import run_sweep
+from rollin.paper.antmaze import STEP
+from rollin.paper.decisive import AT, FAMILY, studies
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.rollin_metrics import DRAWN
+from rollin.runs.engines.rollin_record import read_goals
+from rollin.runs.records import condition_text
+from rollin.sweeps.jobs import Job
+from rollin.sweeps.local import LocalExecutor
+from rollin.sweeps.machine import cores
+from rollin.sweeps.sweep import Sweep, jobs_of
+from studies.kept import Key, committed, keep, key_of, merge_rows
+
+RESULTS = Path(__file__).parents[1] / "results" / "antmaze"
+ORDER = ("antmaze-decisive", "antmaze-adaptive", "antmaze-scratch")
+GOALS = ("step", "goal", "success", "return", "drawn_success", "drawn_return")
+"""Columns of goals.csv; goal: from 1, the last is the final one."""
+
+
+def run(out: Path, jobs: int, results: Path = RESULTS) -> int:
+    """Do what is left to do; return the exit code."""
+    done = {key_of(record): record.step for record in committed(results)}
+    command = shlex.join(["python", "-m", "studies.antmaze", *sys.argv[1:]])
+    for until in (AT, STEP):
+        for study in (studies()[name] for name in ORDER):
+            planned = [
+                job
+                for job in jobs_of(study, out, study.seeds, 1.0, until)
+                if done.get(_key(job), 0) < until
+            ]
+            sweep = Sweep(study, 1.0, out, tuple(planned))
+            end = run_sweep(sweep, lambda: LocalExecutor(jobs, command), command, make_console())
+            end.check()
+            if not end.complete:
+                return end.code
+    return 0
+
+
+def collect(out: Path, results: Path = RESULTS) -> None:
+    """Put the records of all runs below a directory to those that are kept, and their goals."""
+    known = list(studies().values())
+    found = collect_records([out], known, unfinished=True)
+    for note in found.skipped:
+        print(f"Passed over {note}")
+    before = {key_of(record): record.step for record in committed(results)}
+    records, goals = [], {}
+    for condition, by_scale in group(found.records, known).runs.items():
+        for record in by_scale.get(1.0, []):
+            new = replace(record, labels=condition.labels, family=FAMILY)
+            if before.get(key_of(new), 0) > new.step:
+                print(f"Passed over {record.path}: the records have a longer run of its seed")
+                continue
+            records.append(new)
+            if record.path is not None:
+                goals[key_of(new)] = list(goals_of(RunDirectory(record.path)))
+    keep(records, results)
+    merge_rows(results / "goals.csv", GOALS, goals)
+    print(f"{len(records)} runs into {results}")
+
+
+def goals_of(run_: RunDirectory) -> Iterator[Sequence[Any]]:
+    """Rows of goals.csv of a run: each goal at each reading."""
+    saved = None if run_.finished else run_.saved()
+    told = read_goals(run_, saved)
+    for row, step in enumerate(told.get("step", ())):
+        for goal in range(1, len(told) // 4 + 1):
+            names = (f"success_{goal}", f"return_{goal}")
+            names += tuple(DRAWN + name for name in names)
+            yield [int(step), goal, *(f"{told[name][row]:.6g}" for name in names)]
+
+
+def _key(job: Job) -> Key:
+    assert job.of is not None
+    return condition_text(job.of.labels), str(job.spec.config.seed)
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description="AntMaze with seeds.")
+    parser.add_argument("what", choices=["run", "collect"])
+    parser.add_argument("--out", type=Path, default=Path("runs/antmaze"))
+    parser.add_argument("--jobs", type=int, default=cores(), help="runs side by side")
+    given = parser.parse_args()
+    if given.what == "collect":
+        collect(given.out)
+    else:
+        sys.exit(run(given.out, given.jobs))
+
+
+if __name__ == "__main__":
+    main()
