@@ -17,8 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rollin.analysis.collect import collect as collect_records
 from rollin.analysis.group import group
+from rollin.analysis.visits import visit_maps
 from rollin.cli.arguments import make_console
 from rollin.cli.sweeping import run_sweep
 from rollin.paper.antmaze import STEP
@@ -26,7 +29,7 @@ from rollin.paper.decisive import AT, FAMILY, studies
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.rollin_metrics import DRAWN
 from rollin.runs.engines.rollin_record import read_goals
-from rollin.runs.records import condition_text
+from rollin.runs.records import Record, condition_text
 from rollin.sweeps.jobs import Job
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import cores
@@ -37,6 +40,9 @@ RESULTS = Path(__file__).parents[1] / "results" / "antmaze"
 ORDER = ("antmaze-decisive", "antmaze-adaptive", "antmaze-scratch")
 GOALS = ("step", "goal", "success", "return", "drawn_success", "drawn_return")
 """Columns of goals.csv; goal: from 1, the last is the final one."""
+VISITED = ("k", "cells")
+"""Columns of visits.csv; cells: `column row steps` of each that steps ended in, of side `CELL`."""
+CELL = 0.5  # metres
 
 
 def run(out: Path, jobs: int, results: Path = RESULTS) -> int:
@@ -65,7 +71,7 @@ def collect(out: Path, results: Path = RESULTS) -> None:
     for note in found.skipped:
         print(f"Passed over {note}")
     before = {key_of(record): record.step for record in committed(results)}
-    records, goals = [], {}
+    records, goals, visits = [], {}, {}
     for condition, by_scale in group(found.records, known).runs.items():
         for record in by_scale.get(1.0, []):
             new = replace(record, labels=condition.labels, family=FAMILY)
@@ -75,8 +81,10 @@ def collect(out: Path, results: Path = RESULTS) -> None:
             records.append(new)
             if record.path is not None:
                 goals[key_of(new)] = list(goals_of(RunDirectory(record.path)))
+                visits[key_of(new)] = list(visits_of(new))
     keep(records, results)
     merge_rows(results / "goals.csv", GOALS, goals)
+    merge_rows(results / "visits.csv", VISITED, visits)
     print(f"{len(records)} runs into {results}")
 
 
@@ -89,6 +97,16 @@ def goals_of(run_: RunDirectory) -> Iterator[Sequence[Any]]:
             names = (f"success_{goal}", f"return_{goal}")
             names += tuple(DRAWN + name for name in names)
             yield [int(step), goal, *(f"{told[name][row]:.6g}" for name in names)]
+
+
+def visits_of(record: Record) -> Iterator[Sequence[Any]]:
+    """Rows of visits.csv of a run: where its steps ended, under each context."""
+    for panel in visit_maps(record, most=sys.maxsize).panels:
+        inside = np.floor(panel.places / CELL).astype(int)
+        cells, where = np.unique(inside, axis=0, return_inverse=True)
+        steps = np.bincount(where.ravel(), panel.steps)
+        parts = [f"{i} {j} {n:.0f}" for (i, j), n in zip(cells, steps, strict=True)]
+        yield panel.ks[0], ";".join(parts)
 
 
 def _key(job: Job) -> Key:

@@ -58,6 +58,9 @@ def test_runs_are_read_continued_and_kept(tmp_path, monkeypatch) -> None:
             (600, 1), (600, 2), (1200, 1), (1200, 2)
         ]  # fmt: skip
         assert float(rows[key][3]["drawn_return"]) == pytest.approx(told["drawn_return_2"][1])
+        counted = [row["cells"].split(";") for row in rows_by_run(results / "visits.csv")[key]]
+        steps = sum(int(cell.split()[2]) for cells in counted for cell in cells)
+        assert steps == 1200
         solved = np.mean([told[f"success_{goal}"][0] >= 0.8 for goal in (1, 2)])
         for record in (half[key], records[key]):
             assert record.value(Reading("goals", 600)) == pytest.approx(solved)

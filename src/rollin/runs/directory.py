@@ -72,6 +72,7 @@ KEPT = {
     "metrics.csv": LARGEST_TABLE,
     "episodes.csv": LARGEST_TABLE,
     "goals.csv": LARGEST_TABLE,
+    "visits.csv": LARGEST_TABLE,
     POLICY: LARGEST_POLICY,
 }
 """Files of a finished run whose checksums are in its result, as far as they are there, and their

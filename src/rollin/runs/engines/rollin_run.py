@@ -38,6 +38,7 @@ from rollin.runs.engines.rollin_metrics import COLUMNS, Counters, goal_columns
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, GOALS, checked, read_result
 from rollin.runs.engines.rollin_stall import Remedies, stall
+from rollin.runs.engines.rollin_visits import Visits, cell_size
 from rollin.runs.files import write_atomically
 from rollin.runs.fingerprint import of_environment, walked
 from rollin.runs.formats import as_dataclass
@@ -62,6 +63,7 @@ class RollinRun(Driver[RollinConfig]):
     files = (REPLAY,)
     _examined = Examined(None, successes=False)
     _goals: Sequence[Any] = ()
+    _visits: Visits | None = None
     _reached: Sequence[float] = ()  # per goal, the share of episodes at the last evaluation
 
     def __init__(
@@ -109,6 +111,9 @@ class RollinRun(Driver[RollinConfig]):
         self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
         self.writers["episodes"] = self.episodes
         self._set_up_goals()
+        places = self.env.context_size == self.env.outcome_size == 2
+        if places and cell_size(self.curriculum.contexts):
+            self._visits = Visits(self.curriculum.contexts)
         nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
         self._seen = {"main": nothing, "exp": nothing}
         self._evaluated = Evaluation([], []), Evaluation([], [])
@@ -166,6 +171,10 @@ class RollinRun(Driver[RollinConfig]):
         return True
 
     def _count(self, episode: Episode) -> None:
+        if self._visits is not None:
+            D, hidden = self.state.D, self.config.algorithm.prefix == "hidden"
+            rows = min(episode.length - (episode.rollin_steps if hidden else 0), len(D))
+            self._visits.take(episode.k, D.outcomes(np.arange(D.total - rows, D.total)))
         counters = self.counters
         counters.since += 1
         counters.returns += episode.total
@@ -196,6 +205,8 @@ class RollinRun(Driver[RollinConfig]):
         """Evaluations on the current and the last context, and what was counted."""
         if self._goals and (self.at_end or self.step % EVERY == 0):
             self._evaluate_goals()
+        if self._visits is not None:
+            self._visits.write(self.directory.path)
         counters, progress, window = self.counters, self.state.progress, self.state.window
         current = self.evaluate(self.state.teacher.here)
         final = current if progress.finished else self.evaluate(self.curriculum.contexts[-1])
@@ -280,6 +291,7 @@ class RollinRun(Driver[RollinConfig]):
             "curriculum": walked(self.curriculum),
             "counters": asdict(self.counters),
             "seen": {name: asdict(info) for name, info in self._seen.items()},
+            **({} if self._visits is None else {"visits": self._visits.get_state()}),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -297,6 +309,8 @@ class RollinRun(Driver[RollinConfig]):
         self.state.set_state(rollin)
         checked(self.state.progress, jumps=self.state.teacher.adapts)
         self._seen = seen
+        if self._visits is not None and "visits" in state:  # older checkpoints have none
+            self._visits.set_state(state["visits"])
 
     def check_result(self) -> None:
         """Refuse a result of another form, and files that are not those it was written with."""
