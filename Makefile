@@ -14,7 +14,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := ff507c0d5214ba84b3cc0661c7c988f6113b617a
+EVIDENCE_COMMIT := 28040bea1c34e58d5d6ecace4f9e78c8a5d73709
 
 MINUTES ?= 10
 

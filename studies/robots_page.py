@@ -1,8 +1,10 @@
 """Tables and pictures of docs/results/robots.md, from the records in results/robots."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,13 @@ from rollin.analysis.sheet import Sheet, sheet
 from rollin.analysis.statistics import improvement_interval, summarise
 from rollin.curriculum.contexts import polyline
 from rollin.envs.umaze import PATH, UMAZE
+from rollin.paper import velocity
+from rollin.paper.antmaze import PROGRESS, STEP
 from rollin.report.charts import curves_figure
 from rollin.report.looks import own_colour
 from rollin.report.words import method_text, quantity_text, summary_text
 from rollin.runs.records import Reading, Record
+from rollin.sweeps.published import Published
 from rollin.sweeps.study import Condition
 from studies.kept import committed, key_of
 from studies.robots import (
@@ -35,6 +40,15 @@ from studies.robots import (
 
 ENOUGH = 4  # seeds of each method from which they are compared
 DIGITS = {"kappa": 2, "x_velocity": 2, "return": 0}
+RATE = 150  # training steps a second and core, for core-hours
+MAZE_CLAIMS = (
+    ("vanilla", "uniform", 12, 0.9),
+    ("vanilla", "uniform", 12, 0.5),
+    ("vanilla", "geometric", 12, 0.75),
+    ("vanilla", "geometric", 24, 0.1),
+    ("relabel", "uniform", 12, 0.1),
+)
+"""Setting, sampling, 1/Δ and β."""
 TASKS = ("hopper", "ant", "antmaze-umaze", "humanoid", "walker")
 METHODS = ("scratch", "baseline", "rollin")
 
@@ -146,6 +160,50 @@ def _chance(step: int, task: str, quantity: str) -> str:
     return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
+def needed() -> Sheet:
+    """Seeds and core-hours that the paper's claims would take, by its own means and errors."""
+    rows = []
+    for setting, sampling, parts, beta in MAZE_CLAIMS:
+        base, other = (PROGRESS[setting, 0.0, sampling, parts, b] for b in (0.0, beta))
+        what = f"antmaze-umaze, {setting}, Δ = 1/{parts}, {sampling}, β = {beta:g}"
+        rows.append([what, *_power(base, other, STEP)])
+    for robot in ("ant", "hopper", "walker", "humanoid"):
+        for step in velocity.STEPS:
+            base, other = (
+                velocity.PUBLISHED[robot, method, beta, step]["kappa"]
+                for method, beta in (("baseline", 0.0), ("rollin", 0.1))
+            )
+            what = f"{robot}, {step / 1e6:g}M steps, β = 0.1"
+            rows.append([what, *_power(base, other, step)])
+    columns = "claim | published κ: baseline → ROLLIN | seeds of each | core-hours"
+    return sheet("tables power", "Seeds that the paper's claims would take", columns, rows)
+
+
+def _power(base: Published, other: Published, steps: int) -> list[str]:
+    """Published values, seeds of each for a power of 80 % (two-sided 5 %), core-hours at RATE."""
+    shown = f"{base} → {other}"
+    seeds = seeds_needed(base, other)
+    if seeds is None:
+        return [shown, "–", "–"]
+    hours = 2 * seeds * steps / RATE / 3600
+    return [shown, f"{seeds:,}", f"{hours:,.0f}"]
+
+
+def seeds_needed(base: Published, other: Published) -> int | None:
+    """Seeds of each for a power of 80 %, if the deviations are the published ones; None: no gap.
+
+    n = 2 (z₀.₉₇₅ + z₀.₈)² σ² / δ², and at least 4, the fewest with which an exact test can reach
+    5 %.
+    """
+    gap = other.mean - base.mean
+    if not gap:
+        return None
+    variance = velocity.SEEDS * (base.error**2 + other.error**2) / 2
+    normal = NormalDist()
+    quantiles = normal.inv_cdf(0.975) + normal.inv_cdf(0.8)
+    return max(4, math.ceil(2 * quantiles**2 * variance / gap**2))
+
+
 def as_far_as_they_came(reading: str) -> Sheet:
     """The last quantities of every run."""
     titles = (
@@ -188,6 +246,7 @@ def tables() -> list[Sheet]:
         at_step(UNTIL, "tables", "hopper"),
         at_step(UNTIL, "tables", "ant"),
         compared(),
+        needed(),
         as_far_as_they_came("tables"),
         by_context("tables", "hopper"),
         at_step(UNTIL, "printed", "hopper"),

@@ -24,7 +24,7 @@ DEEP = ["--steps=400", "--warmup=150", "--batch=16", "--hidden", "8", "8", "--lo
 SHORT: dict[tuple[str, str], list[str]] = {
     ("demo", ""): ["--steps=20", "--seeds=1"],
     ("train", "four-rooms"): ["--steps=20", "--batch=20"],
-    ("train", "antmaze-umaze"): [*DEEP, "--log-every=400"],
+    ("train", "antmaze-umaze"): [*DEEP, "--steps=500", "--log-every=500"],  # one episode
     ("train", ""): DEEP,
     ("sweep", "four-rooms"): ["--steps=10", "--batch=10", "--seeds=1"],
     ("sweep", "mine.npz"): ["--steps=10", "--batch=10", "--seeds=1"],
@@ -42,6 +42,7 @@ ONLY_PARSED = {
     ".mp4": "an extra",
     "reproduce complexity": "minutes",
     "velocity": "hours",
+    "--until": "hours",
     "rollin watch": "a Ctrl-C",
     "--log wandb": "an extra",
 }

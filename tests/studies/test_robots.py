@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.records import Reading, Record, read_records, write_records
 from rollin.runs.rows import read_metrics
+from rollin.sweeps.published import published
 from rollin.sweeps.study import Condition
 from studies import robots, robots_page
 
@@ -54,6 +56,23 @@ def test_published_values_are_those_of_the_condition() -> None:
     ]
     maze = next(c for c in robots.FIRST_LOOK if c.task == "antmaze-umaze")
     assert str(maze.published[Reading("kappa", 3_000_000)]) == "0.92 ± 0.02"
+
+
+@pytest.mark.parametrize("cells", [("0.72±0.02", "0.82±0.06"), ("0.92±0.03", "0.94±0.03")])
+def test_so_many_seeds_have_the_power_and_one_less_has_not(cells) -> None:
+    """Power of the test of two normal means: Φ(δ / (σ √(2/n)) - z₀.₉₇₅)."""
+    base, other = map(published, cells)
+    n = robots_page.seeds_needed(base, other)
+    assert n is not None
+    gap = abs(other.mean - base.mean)
+    sigma = np.sqrt(8 * (base.error**2 + other.error**2) / 2)  # of a seed, from eight
+
+    def power(seeds: int) -> float:
+        return NormalDist().cdf(gap / (sigma * np.sqrt(2 / seeds)) - 1.959964)
+
+    assert power(n - 1) < 0.8 <= power(n)
+    assert robots_page.seeds_needed(published("0.36±0.00"), published("0.56±0.02")) == 4
+    assert robots_page.seeds_needed(base, base) is None
 
 
 @pytest.fixture
