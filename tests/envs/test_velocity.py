@@ -117,7 +117,7 @@ def assert_steps_alike(own: Any, theirs: Any, action: np.ndarray) -> bool:
         assert np.array_equal(told[name], info[name], equal_nan=True), name
     velocity, cost = float(told["x_velocity"]), -float(told["reward_ctrl"])
     low, high = own.band(own.context)
-    healthy = own.constants.high if low <= velocity < high else own.constants.low
+    healthy = own.high if low <= velocity < high else own.low
     assert reward == float(told["reward_forward"]) + healthy - cost
     assert info["outcome"].tolist() == [velocity, cost]
     return terminated
@@ -129,6 +129,7 @@ def assert_steps_alike(own: Any, theirs: Any, action: np.ndarray) -> bool:
         *((robot, {}, {}) for robot in V5),
         ("ant", {"contact_forces": True, "forward": 3}, {FORCES: True, "forward_reward_weight": 3}),
         ("humanoid", {"contact_forces": False}, {FORCES: False}),
+        ("hopper", {"high": 2.0, "low": 1.0}, {}),
     ],
 )
 def test_a_step_is_gymnasiums_to_the_bit(robot, own_options, options):

@@ -135,7 +135,8 @@ class Velocity(RobotEnv):
     Context (level), outcome (x-velocity, control cost).
     Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
     so do we. contact_forces: whether the ant or the humanoid observes them, as v4's does if not
-    given; forward: weight of the x-velocity in the reward, v4's if not given.
+    given; forward: weight of the x-velocity in the reward, v4's if not given; high, low: healthy
+    reward inside and outside the band, the paper's if not given.
     """
 
     measures = ("x_velocity",)
@@ -146,6 +147,8 @@ class Velocity(RobotEnv):
         horizon: int = HORIZON,
         contact_forces: bool | None = None,
         forward: float | None = None,
+        high: float | None = None,
+        low: float | None = None,
         render_mode: str | None = None,
         width: int = 480,
         height: int = 480,
@@ -157,6 +160,8 @@ class Velocity(RobotEnv):
             )
         self.constants = ROBOTS[robot]
         self.forward = self.constants.forward if forward is None else forward
+        self.high = self.constants.high if high is None else high
+        self.low = self.constants.low if low is None else low
         options: dict[str, Any] = {"forward_reward_weight": self.forward}
         if contact_forces is not None:
             if robot not in ("ant", "humanoid"):
@@ -186,7 +191,7 @@ class Velocity(RobotEnv):
         observation, healthy, info = self._motion.step(action)
         velocity, cost = info["x_velocity"], -info["reward_ctrl"]
         low, high = self._band
-        paid = self.constants.high if low <= velocity < high else self.constants.low
+        paid = self.high if low <= velocity < high else self.low
         reward = info["reward_forward"] + paid - cost
         info["reward_survive"] = paid
         info["outcome"] = np.array((velocity, cost))
@@ -204,7 +209,7 @@ class Velocity(RobotEnv):
         """Forward reward + healthy reward of the band - control cost."""
         velocity, cost = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
         forward = self.forward * velocity
-        healthy = np.where(self._inside(velocity, context), self.constants.high, self.constants.low)
+        healthy = np.where(self._inside(velocity, context), self.high, self.low)
         return forward + healthy - cost
 
     def is_success(self, outcome: Array, context: Array) -> Array:
