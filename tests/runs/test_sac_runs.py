@@ -221,6 +221,8 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
     err = capsys.readouterr().err
     assert "holds another run" in err
     assert "steps 500 there, 501 requested" in err
+    assert main([*arguments, "--precision", "bfloat16", "--out", str(tmp_path / "a")]) == 2
+    assert "precision float32 there, bfloat16 requested" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

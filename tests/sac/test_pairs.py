@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from rollin import RollinError
 from rollin.compiling import kept as keep
+from rollin.runs.engines.sac_options import SACRunConfig
+from rollin.runs.spec import RunSpec
 from rollin.sac import jax as oracle
 from rollin.sac import (
     lanes,
@@ -531,3 +533,17 @@ def test_the_unit_is_used_where_it_is(asked, width, unit, native):
 def test_an_unknown_way_to_multiply_pairs_is_named():
     with pytest.raises(RollinError, match="ROLLIN_PAIRS must be emulated or unset, got 'fast'"):
         pairs.choose("fast", 16, {})
+
+
+def test_a_run_s_precision_is_part_of_its_name_and_float32_changes_no_name():
+    def spec(**options):
+        return RunSpec("Hopper-v5", SACRunConfig(sac=SACConfig(**options)))
+
+    assert "precision" not in spec().to_json()["config"]["sac"]
+    assert spec().hash == spec(precision="float32").hash
+    assert spec(precision="bfloat16").hash not in (spec().hash, spec(threads=2).hash)
+
+
+def test_a_run_with_jax_refuses_bfloat16_by_its_options():
+    with pytest.raises(RollinError, match="--precision bfloat16 needs --learner cpu"):
+        SACRunConfig(learner="jax", sac=SACConfig(precision="bfloat16"))
