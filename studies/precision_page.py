@@ -80,8 +80,8 @@ def table(records: Sequence[Record]) -> str:
             for precision in ("float32", "bfloat16")
         )
         ratio = f"{np.mean(half) / np.mean(single):.2f}" if single and half else "–"
-        row = [f"{task} ({planned})", _cell(single), _cell(half), ratio, *verdict(single, half, planned)]
-        rows.append(row)
+        found = verdict(single, half, planned)
+        rows.append([f"{task} ({planned})", _cell(single), _cell(half), ratio, *found])
     return markdown(rows)
 
 

@@ -102,7 +102,8 @@ def test_an_exit_while_an_environment_is_made_is_an_error(tmp_path, capsys) -> N
     assert "it called os._exit(0) (" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, whose threads the child leaves alone
+# a warning of JAX, if it has been imported: the child leaves its threads alone
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_only_the_process_itself_is_kept_from_leaving() -> None:
     leave = os._exit
