@@ -30,6 +30,7 @@ from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 from studies import (
     ablations_page,
+    antmaze_page,
     complexity_page,
     curricula_checks_page,
     curricula_page,
@@ -58,6 +59,7 @@ TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
     },
     "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
     "docs/performance.md": precision_page.texts,
+    "docs/results/antmaze.md": lambda: texts_of(antmaze_page.tables()),
     "docs/results/agents.md": lambda: {**ablations_page.texts(), **foreign_page.texts()},
     "docs/results/complexity.md": complexity_page.texts,
     "docs/results/cost.md": cost.texts,

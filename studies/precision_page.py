@@ -8,8 +8,10 @@ Score, test and margin were fixed in studies/precision.toml before the first run
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from rollin.analysis.collect import collect
@@ -39,15 +41,15 @@ def score(record: Record) -> float:
     return float(np.mean(trace.values[trace.steps > record.steps / 2]))
 
 
-def equivalence(single: Sequence[float], half: Sequence[float]) -> float:
+def equivalence(single: ArrayLike, half: ArrayLike) -> float:
     """The p-value of means within a tenth of float32's; Welch's two one-sided tests."""
     low, high = 1 - MARGIN, 1 + MARGIN
     if np.mean(single) < 0:
         low, high = high, low
     base = np.asarray(single, float)
-    above = stats.ttest_ind(half, low * base, equal_var=False, alternative="greater").pvalue
-    below = stats.ttest_ind(half, high * base, equal_var=False, alternative="less").pvalue
-    return float(max(above, below))
+    above: Any = stats.ttest_ind(half, low * base, equal_var=False, alternative="greater")
+    below: Any = stats.ttest_ind(half, high * base, equal_var=False, alternative="less")
+    return float(max(above.pvalue, below.pvalue))
 
 
 def verdict(single: Sequence[float], half: Sequence[float], planned: int) -> tuple[str, str]:

@@ -12,8 +12,8 @@ def test_equal_samples_are_equivalent_and_far_ones_are_not():
     assert equivalence(single, half) < 0.001
     assert equivalence(single, half + 30) > 0.99
     assert equivalence(single, half - 30) > 0.99
-    assert verdict(single, half, 10) == ("< 0.001", "equivalent")
-    assert verdict(single, half - 30, 10)[1] == "not shown"
+    assert verdict(list(single), list(half), 10) == ("< 0.001", "equivalent")
+    assert verdict(list(single), list(half - 30), 10)[1] == "not shown"
 
 
 def test_negative_returns_turn_the_bounds():
