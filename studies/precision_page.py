@@ -44,9 +44,9 @@ def score(record: Record) -> float:
 def equivalence(single: ArrayLike, half: ArrayLike) -> float:
     """The p-value of means within a tenth of float32's; Welch's two one-sided tests."""
     low, high = 1 - MARGIN, 1 + MARGIN
-    if np.mean(single) < 0:
-        low, high = high, low
     base = np.asarray(single, float)
+    if base.mean() < 0:
+        low, high = high, low
     above: Any = stats.ttest_ind(half, low * base, equal_var=False, alternative="greater")
     below: Any = stats.ttest_ind(half, high * base, equal_var=False, alternative="less")
     return float(max(above.pvalue, below.pvalue))
