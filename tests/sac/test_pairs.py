@@ -466,10 +466,7 @@ unflatten: Any = oracle.unflatten  # of float64, too
 
 @pytest.mark.parametrize("updates", [0, 50])
 def test_gradients_are_those_of_float64_within_a_bound_per_layer(updates):
-    """Stated bound: each layer's gradient lies within 5 % of JAX's in float64, by their norms.
-
-    Most of that is made by the few units whose ReLU rounding opens or closes.
-    """
+    """Stated bound: each layer's gradient lies within 5 % of JAX's in float64, by their norms."""
     layout, config, state, batch, noise, found = one_update(NETWORKS[0], updates)
     with jax.enable_x64(True):
         target = np.zeros(layout.size)
