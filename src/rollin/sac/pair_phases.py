@@ -156,9 +156,11 @@ def _slope(p, c, order, first, count):
     top, none, zeros = layers.shape[0] - 2, np.int64(0), base(mem.zeros(p))
     for b in range(first, first + count):
         value[c, b, 0] = np.float32(1)
-        for layer in range(top + 1):
-            for strip in range(mask.shape[1]):
-                gate[c, layer, strip, b] = mask[layer, strip, order[b]]
+    for layer in range(top + 1):
+        for strip in range(mask.shape[1]):
+            bits, moved_bits = mask[layer, strip], gate[c, layer, strip]
+            for b in range(first, first + count):
+                moved_bits[b] = bits[order[b]]
     _last_delta(p, c, gate, c, first, count, GATE | ROWS)
     turned, panel = base(mem.turned(p)), rows.strides[2]
     for layer in range(top, -1, -1):
