@@ -135,9 +135,9 @@ class CommonOptions(TypedDict, total=False):
     log_std_max: float
     """Upper bound of the policy's log standard deviation."""
     precision: Literal["float32", "bfloat16", "auto"]
-    """Numbers that the networks' products multiply (CPU learner). bfloat16: half as long on a CPU
-    with AVX512-BF16, and the same results on any other; sums, weights and losses stay float32.
-    auto: bfloat16 where the CPU has the unit, else float32."""
+    """Numbers that the networks' products multiply (CPU learner). bfloat16: faster on a CPU with
+    AVX512-BF16, and the same results on any other; sums, weights and losses stay float32. auto:
+    bfloat16 where the CPU has the unit, else float32."""
     threads: int
     """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
     gives the same result, bit for bit."""

@@ -52,7 +52,7 @@ class SACConfig:
     precision: Literal["float32", "bfloat16", "auto"] = field(
         default="float32", metadata={"since": "0.3.0"}
     )
-    """Numbers that the networks' products multiply (CPU learner). bfloat16: half as long on a CPU
+    """Numbers that the networks' products multiply (CPU learner). bfloat16: faster on a CPU
     with AVX512-BF16, and the same results on any other; sums, weights and losses stay float32.
     auto: bfloat16 where the CPU has the unit, else float32."""
     threads: int = 1

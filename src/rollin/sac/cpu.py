@@ -1,4 +1,7 @@
-"""The default learner: hand-derived gradients, compiled, float32, nothing allocated per update."""
+"""The default learner: hand-derived gradients, compiled, nothing allocated per update.
+
+All numbers are float32; products of the networks may be of bfloat16 pairs (`precision`).
+"""
 
 import os
 import threading

@@ -222,7 +222,7 @@ def update(p, rank, threads, count, begun, state, function):
     """One update of SAC on all threads of the team; returns FINE or what diverged.
 
     Called with rank 0 for an update, and once with every other rank to serve: those calls take part
-    in all updates until the team is told to stop. begun: whether `begin` was called for it. state,
+    in all updates until `stop`. begun: whether `begin` was called for it. state,
     function: the source of noise (`bits`); if 0, the noise is there already.
     """
     return _run(p, rank, threads, count, begun, state, function)
