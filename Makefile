@@ -48,7 +48,7 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/docs
+docs: $(VENV)/dev
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky docs $(SITE)
 	@echo "Documentation: $(abspath $(SITE))/index.html"
 
@@ -96,8 +96,10 @@ evidence: $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT)
 		echo "Evidence: runs in $$PWD/runs/antmaze, log in $$PWD/antmaze.log"; \
 	fi
 
+# by the code that made the runs, into the records of this tree
 evidence-collect: $(VENV)/dev
-	$(BIN)/python -m studies.antmaze collect --out $(EVIDENCE)/runs/antmaze
+	cd $(EVIDENCE) && .venv/bin/python -c "from pathlib import Path; from studies.antmaze import collect; \
+		collect(Path('runs/antmaze'), Path('$(CURDIR)/results/antmaze'))"
 	$(BIN)/python -m docs.pages
 
 $(EVIDENCE)/.venv/$(EVIDENCE_COMMIT):
@@ -130,10 +132,6 @@ $(VENV)/core: pyproject.toml | $(VENV)/pyvenv.cfg
 $(VENV)/dev: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
-
-$(VENV)/docs: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 # what we compare with, apart from what we need: PyTorch first, so that the others take it as it is;

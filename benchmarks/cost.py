@@ -1,7 +1,7 @@
 """What the whole paper costs: runs, hours at measured speeds, and how long on which machines.
 
     python -m benchmarks.cost     # results/cost/rates.csv: steps per second of each task here
-    make pages                    # the tables of docs/results/cost.md, from that file
+    make pages                    # the tables of results/cost/README.md, from that file
 
 Speeds are medians over rounds in which the tasks take turns, with one run alone and with one on
 each core. Hours on other machines are these speeds times their cores, as if those were like ours.
@@ -15,12 +15,9 @@ from pathlib import Path
 
 from rollin.paper import antmaze, four_rooms, velocity
 from rollin.paper.tables import all_conditions
-from rollin.runs.systems import processor
-from rollin.runs.versions import versions
-from rollin.sweeps.cost import core_seconds, sample_specs
-from rollin.sweeps.machine import cores
-from rollin.sweeps.rates import measure_side_by_side
-from rollin.sweeps.study import Condition
+from rollin.runs.systems import processor, versions
+from rollin.sweeps.condition import Condition
+from rollin.sweeps.machine import core_seconds, cores, measure_side_by_side, sample_specs
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "cost"

@@ -5,7 +5,7 @@
 One process per contestant and seed, on one core, one after the other or as many as `--jobs`. What
 has been measured on this kind of CPU is not measured again (`--anew NAME` does); a stopped run
 loses only the trials under way. Records results/sac/learning.csv, and from it
-docs/results/learning-speed.md and docs/images/learning-speed.png; `--page` writes these alone.
+results/sac/learning.md and docs/images/learning-speed.png; `--page` writes these alone.
 """
 
 import argparse

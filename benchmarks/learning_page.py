@@ -10,14 +10,14 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from benchmarks.records import Row, grouped, markdown, read, versions_of
-from rollin.report.looks import BASELINE, ROLLIN, SPARE
-from rollin.report.style import styled, to_png
+from benchmarks.records import Row, grouped, read, versions_of
+from rollin.analysis.sheets import markdown
+from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "sac" / "learning.csv"
-PAGE = ROOT / "docs" / "results" / "learning-speed.md"
+PAGE = ROOT / "results" / "sac" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning-speed.png"
 
 CONTESTANTS = ("rollin cpu", "RLtools", "SBX SAC", "SB3", "SBX CrossQ")
@@ -125,15 +125,15 @@ What a user buys is return, not updates. Each learner trains with its own settin
 of (256, 256), batches of 256 and 1,000 random steps at first, which all of them share; SBX CrossQ
 keeps the networks that it comes with (critics of (1024, 1024)). One process on one core. The clock
 counts the CPU time of training after the first update: neither starting and compiling
-([how long that takes](sac-speed.md)) nor evaluation. A trial ends when two evaluations in a row
+([how long that takes](README.md)) nor evaluation. A trial ends when two evaluations in a row
 reach the target, or after {budgets}.
 The packages' settings differ (step sizes, first temperature, target entropy): this compares them as
 they come, not the algorithms. What an earlier version did on a Zen 3 is at the end of the
-[page of speeds](sac-speed.md).
+[page of speeds](README.md).
 
 {sections}
 """
-SHOWN = """![Mean return against CPU seconds](../images/learning-speed.png)
+SHOWN = """![Mean return against CPU seconds](../../docs/images/learning-speed.png)
 
 Thin lines are seeds, the thick one is their median where all of them still trained; the dotted line
 is the target."""

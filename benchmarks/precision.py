@@ -1,9 +1,10 @@
-"""One SAC update with bfloat16 products against one with float32, in turns on one core.
+"""SAC with bfloat16 products against SAC with float32, in turns on one core.
 
     python -m benchmarks.precision [--rounds N]
 
-Every contestant makes two updates a turn, of which the second is timed: by the CPU time of the
-thread, because other processes may want the core. The ratio is that of a turn; quartiles follow.
+Updates: every contestant makes two a turn, of which the second is timed. Training steps: whole
+steps of ROLLIN on antmaze-umaze, with the simulator. Both are timed by the CPU time of the thread,
+because other processes may want the core. The ratio is that of a turn; quartiles follow.
 """
 
 import argparse
@@ -13,13 +14,13 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.runs.systems import processor
-from rollin.runs.versions import versions
-from rollin.sac import pairs
+import rollin
+from rollin.runs.systems import processor, versions
+from rollin.sac import make_learner
 from rollin.sac.config import SACConfig
-from rollin.sac.lanes import LANES
+from rollin.sac.cpu import bfloat16
+from rollin.sac.cpu.simd import LANES
 from rollin.sac.learner import SACLearner
-from rollin.sac.make import make_learner
 from rollin.streams import Streams
 
 TASKS = {"Ant": (31, 8), "Hopper": (12, 3)}  # observations (with the context) and actions
@@ -54,14 +55,39 @@ def measure(observed: int, acted: int, rounds: int) -> NDArray[np.float64]:
     return 1e3 * np.array(times[5:])
 
 
+def training_steps(rounds: int, count: int = 150) -> NDArray[np.float64]:
+    """Training steps on antmaze-umaze per CPU second, (rounds, precisions)."""
+    warmup = 1_000
+    states = [
+        rollin.prepare("antmaze-umaze", delta=1 / 12, beta=0.9, warmup=warmup, precision=precision)
+        for precision in PRECISIONS
+    ]
+    runs = [rollin.train_rollin(state) for state in states]
+    for run in runs:
+        for _ in range(warmup + count):
+            next(run)
+    found = []
+    for _ in range(rounds):
+        rates = []
+        for run in runs:
+            begin = time.thread_time()
+            for _ in range(count):
+                next(run)
+            rates.append(count / (time.thread_time() - begin))
+        found.append(rates)
+    for state in states:
+        state.close()
+    return np.array(found)
+
+
 def main() -> None:
-    """Print a line for each task."""
+    """Print a line for each task, and one for training steps."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=300)
     rounds = parser.parse_args().rounds
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    unit = "native" if pairs.NATIVE else "emulated"
+    unit = "native" if bfloat16.NATIVE else "emulated"
     print(f"{processor()}; rollin {versions()['rollin']}; {LANES} lanes, pairs {unit}")
     for task, sizes in TASKS.items():
         times = measure(*sizes, rounds)
@@ -71,6 +97,13 @@ def main() -> None:
             f"{task}: float32 {medians[0]:.2f} ms, bfloat16 {medians[1]:.2f} ms, "
             f"ratio {ratios[1]:.2f} [{ratios[0]:.2f}, {ratios[2]:.2f}]"
         )
+    rates = training_steps(max(rounds // 20, 3))
+    low, middle, high = np.quantile(rates[:, 1] / rates[:, 0], (0.25, 0.5, 0.75))
+    single, half = np.median(rates, axis=0)
+    print(
+        f"antmaze-umaze, steps per CPU second: float32 {single:.0f}, bfloat16 {half:.0f}, "
+        f"ratio {middle:.2f} [{low:.2f}, {high:.2f}]"
+    )
 
 
 if __name__ == "__main__":

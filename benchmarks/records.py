@@ -82,12 +82,6 @@ def shares(found: Sequence[float]) -> str:
     )
 
 
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    body = [head, ["---"] * len(head), *lines]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in body)
-
-
 def shown(value: float | None) -> str:
     """A rate for a table, whole unless it is small.
 

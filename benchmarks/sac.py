@@ -126,7 +126,7 @@ def parts(title: str) -> Row:
     """Microseconds that acting, storing and drawing take in our training steps, on one core."""
     from benchmarks.peers.sac.ours import RollinCpu
     from rollin import __version__
-    from rollin.sac import vector
+    from rollin.sac.cpu import simd
 
     os.sched_setaffinity(0, set(allowed_cores()[:1]))
     task = TASKS[title]
@@ -157,7 +157,7 @@ def parts(title: str) -> Row:
     micro = {name: round(1e6 * value / count, 1) for name, value in spent.items()}
     return {
         "processor": processor(),
-        "lanes": vector.LANES,
+        "lanes": simd.LANES,
         "version": f"rollin {__version__}",
         "task": title,
         **micro,

@@ -7,21 +7,26 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.records import Row, grouped, markdown, read, shares, shown, versions_of
-from rollin.report.looks import BASELINE, ROLLIN
-from rollin.report.style import styled, to_png
+from benchmarks.records import Row, grouped, read, shares, shown, versions_of
+from rollin.analysis.sheets import markdown
+from rollin.report.style import BASELINE, ROLLIN, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "results" / "sac"
-PAGE = ROOT / "docs" / "results" / "sac-speed.md"
+PAGE = ROOT / "results" / "sac" / "README.md"
 CHART = ROOT / "docs" / "images" / "sac-speed.png"
 
-OURS = ("rollin cpu", "rollin jax")
-PEERS = ("RLtools", "jaxrl", "SBX SAC", "SB3", "CleanRL", "CleanRL, compiled")
+OURS = ("rollin cpu", "rollin cpu, bfloat16", "rollin jax")
+FLOAT32_PEERS = ("RLtools", "jaxrl", "SBX SAC", "SB3", "CleanRL", "CleanRL, compiled")
+BFLOAT16_PEERS = ("jaxrl, bfloat16", "CleanRL, bfloat16")
+PEERS = (*FLOAT32_PEERS, *BFLOAT16_PEERS)
 OWN_SIZES = ("SBX CrossQ",)  # another algorithm with wider critics: shown, but no equal peer
-SLOW = ("CleanRL, compiled", *OWN_SIZES)  # to start, and far behind: not in every part
+SLOW = ("CleanRL, compiled", *BFLOAT16_PEERS, *OWN_SIZES)
+"""Not in every part: slow to start, far behind, or a precision that wide networks are for."""
 CONTESTANTS = (*OURS, *PEERS, *OWN_SIZES)
+CLAIMS = {"rollin cpu": FLOAT32_PEERS, "rollin cpu, bfloat16": PEERS}
+"""Ours beside the peers that it is compared with: float32 only with float32."""
 FLOORS = ("products, ours", "products, OpenBLAS", "products, MKL")
 INSTRUCTIONS = {16: "AVX-512", 8: "AVX2", 4: "SSE or NEON"}
 
@@ -68,12 +73,16 @@ def rate(
 
 
 def best_peer(
-    rows: Sequence[Row], case: str, cores: int, clock: str = "per_second"
+    rows: Sequence[Row],
+    case: str,
+    cores: int,
+    clock: str = "per_second",
+    peers: Sequence[str] = FLOAT32_PEERS,
 ) -> tuple[str, float]:
     """The fastest peer with equal updates; with two cores it may use one, if that is faster."""
     found = [
         (name, value)
-        for name in PEERS
+        for name in peers
         for n in range(1, cores + 1)
         if (value := rate(rows, case, n, name, clock)) is not None
     ]
@@ -90,10 +99,16 @@ def table(rows: Sequence[Row], all_cores: Sequence[int], clock: str = "per_secon
             if ours is None:
                 continue
             rates = [shown(rate(rows, case, cores, name, clock)) for name in names]
-            peer, value = best_peer(rows, case, cores, clock)
-            lines.append([case, str(cores), *rates, f"**{ours / value:.2f}×** ({peer})"])
+            ratios = []
+            for name, peers in CLAIMS.items():
+                if name in names:
+                    own = rate(rows, case, cores, name, clock)
+                    peer, value = best_peer(rows, case, cores, clock, peers)
+                    ratios.append(f"**{own / value:.2f}×** ({peer})" if own else "–")
+            lines.append([case, str(cores), *rates, *ratios])
     unit = "per second" if clock == "per_second" else "per CPU second"
-    return markdown([unit, "cores", *names, "rollin cpu / best peer"], lines)
+    claims = [f"{name} / best peer" for name in CLAIMS if name in names]
+    return markdown([unit, "cores", *names, *claims], lines)
 
 
 def floors(rows: Sequence[Row]) -> str:
@@ -231,15 +246,18 @@ the best on two or on one of them.
 - **jaxrl** and **CleanRL** are those scripts' structures, written anew by us
   (`benchmarks/peers/sac/`); "compiled" is the latter with losses, acting and targets under
   `torch.compile` and a fused Adam.
+- **bfloat16** of ours multiplies pairs (`--precision bfloat16`). jaxrl's layers compute in
+  bfloat16, CleanRL's under `torch.autocast`. RLtools has it switched off; SB3 and SBX have no
+  option for it.
 - **SB3** and **SBX SAC** are the packages.
 - **SBX CrossQ** is another algorithm of the package SBX, with the networks that it comes with
   (critics of (1024, 1024), no targets, the actor at every third update). It is meant to need fewer
   steps, so that its rate is no equal's and is not among the best peers;
-  [return against CPU time](learning-speed.md) compares that.
+  [return against CPU time](learning.md) compares that.
 
 [How cost grows](scaling.md) with widths, batches and threads is a page of its own.
 
-![Training steps per second](../images/sac-speed.png)
+![Training steps per second](../../docs/images/sac-speed.png)
 
 {sections}
 
@@ -265,15 +283,16 @@ def page() -> str:
 
 
 def chart() -> bytes:
-    """Bars of training steps per second: a column per section, a line per task."""
-    found = sections()
+    """Bars of training steps per second with wide networks: a column per CPU, a line per task."""
+    found = {key: rows for key, rows in sections().items() if not rows[0]["forced"]}
+    tasks = [name for name, task in TASKS.items() if task.wide]
     with styled():
-        figure = Figure(figsize=(5 * len(found), 2.4 * len(TASKS)), layout="constrained")
-        axes = figure.subplots(len(TASKS), len(found), squeeze=False)
+        figure = Figure(figsize=(5 * len(found), 3.2 * len(tasks)), layout="constrained")
+        axes = figure.subplots(len(tasks), len(found), squeeze=False)
         for column, ((cpu, lanes), rows) in zip(axes.T, found.items(), strict=True):
-            for axis, task in zip(column, TASKS, strict=True):
+            for axis, task in zip(column, tasks, strict=True):
                 bars(axis, rows, task)
-            column[0].set_title(f"{short(cpu)}, {INSTRUCTIONS[lanes]}\n\nHopper")
+            column[0].set_title(f"{short(cpu)}, {INSTRUCTIONS[lanes]}\n\n{tasks[0]}")
         figure.suptitle("Training steps per second (dark: one core, light: two)")
         return to_png(figure)
 

@@ -7,7 +7,7 @@ with batches of 256, then batches of 32 to 1024 with layers of 256; ours and jax
 on two, RLtools on one, at the ends and in the middle, because each of its points calls the C++
 compiler. All contestants of a point take turns (see `benchmarks.turns`). Tabular: see
 `benchmarks.scaling_tabular`. Replaces this kind of CPU's rows in results/sac/scaling.csv and writes
-docs/results/scaling.md and docs/images/scaling.png from it; `--page` writes these alone.
+results/sac/scaling.md and docs/images/scaling.png from it; `--page` writes these alone.
 """
 
 import argparse

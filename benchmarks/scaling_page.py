@@ -9,14 +9,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from benchmarks.records import Row, grouped, markdown, read, shares, versions_of
-from rollin.report.looks import BASELINE, ROLLIN, SPARE
-from rollin.report.style import styled, to_png
+from benchmarks.records import Row, grouped, read, shares, versions_of
+from rollin.analysis.sheets import markdown
+from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "sac" / "scaling.csv"
-PAGE = ROOT / "docs" / "results" / "scaling.md"
+PAGE = ROOT / "results" / "sac" / "scaling.md"
 PICTURE = ROOT / "docs" / "images" / "scaling.png"
 
 AXES = {
@@ -131,7 +131,7 @@ same cores. The exponent k of cost ∝ sizeᵏ is fitted to the three largest si
 
 {sections}
 """
-SHOWN = "![Microseconds of a step against sizes](../images/scaling.png)"
+SHOWN = "![Microseconds of a step against sizes](../../docs/images/scaling.png)"
 
 
 def page(rows: Sequence[Row]) -> str:

@@ -22,7 +22,7 @@ from benchmarks.peers.jax_spg import JaxSPG
 from benchmarks.records import Row
 from rollin import __version__
 from rollin.tabular.families import random_mdp
-from rollin.tabular.policy_gradient import BatchSPG
+from rollin.tabular.learners import BatchSPG
 from rollin.tabular.start import Start
 
 BASE = {"states": 144, "actions": 105, "batch": 2000, "horizon": 50}  # the paper's four rooms

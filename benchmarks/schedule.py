@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from rollin.runs.driver import CHECKPOINT_SECONDS
-from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.spec import RunSpec
-from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.queue import run_jobs
+from rollin.sweeps.queue import Job, JobEvent, run_jobs
 
 RESULTS = Path(__file__).parents[1] / "results" / "cost"
 HOUR = 3600.0

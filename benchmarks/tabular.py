@@ -23,7 +23,6 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
 
 from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
@@ -31,10 +30,10 @@ from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
 from rollin.curriculum.rules import SuccessRate  # noqa: E402
 from rollin.runs.directory import versions  # noqa: E402
 from rollin.runs.systems import processor  # noqa: E402
-from rollin.tabular import kernels, soft  # noqa: E402
-from rollin.tabular.four_rooms import four_rooms  # noqa: E402
-from rollin.tabular.policy_gradient import BatchSPG  # noqa: E402
-from rollin.tabular.provable import TabularState, rollin  # noqa: E402
+from rollin.tabular import soft  # noqa: E402
+from rollin.tabular.algorithm1 import TabularState, rollin  # noqa: E402
+from rollin.tabular.families import four_rooms  # noqa: E402
+from rollin.tabular.learners import BatchSPG  # noqa: E402
 
 BATCH, HORIZON, ALPHA, BETA = 2000, 50, 0.001, 0.75
 CALLS = {"ours": 60, "jax": 8, "numpy": 3, "c": 60}  # gradient steps per round
@@ -91,14 +90,14 @@ def compare_with_c(ours: BatchSPG, rounds: int) -> str:
         return "no C compiler here: rollouts alone were not compared with C"
     starts = ours.starts.draw(ours.stream, ours.batch)[0].copy()
     words = ours.stream.get_state()
-    wanted = our_rollouts(ours, starts)
-    sums = ours._adam[3].copy()
-    ours._adam[3][:] = 0
+    wanted = ours.sample(starts)
+    sums = ours._to_go.copy()
+    ours._to_go[:] = 0
     ours.stream.set_state(words)
-    if call_rollouts(library, ours, starts) != wanted or not np.allclose(ours._adam[3], sums):
+    if call_rollouts(library, ours, starts) != wanted or not np.allclose(ours._to_go, sums):
         sys.exit("the C version does not sample the same trajectories")
     both = {
-        "ours": lambda: float(our_rollouts(ours, starts)),
+        "ours": lambda: float(ours.sample(starts)),
         "c": lambda: float(call_rollouts(library, ours, starts)),
     }
     found = measure(both, rounds)
@@ -107,25 +106,6 @@ def compare_with_c(ours: BatchSPG, rounds: int) -> str:
     return (
         f"rollouts alone: ours {us['ours']:.0f} µs, plain C (-O3 -march=native) "
         f"{us['c']:.0f} µs, ratio {ratio:.2f}×"
-    )
-
-
-def our_rollouts(ours: BatchSPG, starts: NDArray[np.uint32]) -> int:
-    """The kernel alone."""
-    _, _, alias, bonus = ours._policy
-    _, successors, fan_alias = ours._model
-    return kernels.rollouts(
-        ours.stream.words,
-        starts,
-        alias.ravel(),
-        bonus.ravel(),
-        successors,
-        fan_alias,
-        ours.dynamics.bits,
-        ours.dynamics.fan,
-        ours.mdp.gamma,
-        HORIZON,
-        ours._adam[3],
     )
 
 

@@ -19,7 +19,13 @@ from benchmarks.peers.sac.case import Case
 
 ROOT = Path(__file__).parents[1]
 WORKER = ROOT / "benchmarks" / "peers" / "sac" / "worker.py"
-OURS = ("rollin cpu", "rollin jax", "products, ours", "products, OpenBLAS")
+OURS = (
+    "rollin cpu",
+    "rollin cpu, bfloat16",
+    "rollin jax",
+    "products, ours",
+    "products, OpenBLAS",
+)
 """Who runs in our own environment; the others run in that of the peers."""
 NARROW = {
     8: {

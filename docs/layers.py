@@ -1,4 +1,4 @@
-"""The picture of the packages and what they leave on disk, for docs/architecture.md.
+"""Draw the packages and the files that they write, for docs/architecture.md.
 
 python -m docs.layers
 """
@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from rollin.report.looks import BASELINE, ROLLIN
-from rollin.report.style import INK, PAPER, save_picture, styled
+from rollin.report.style import BASELINE, INK, PAPER, ROLLIN, save_picture, styled
 
 OUT = Path(__file__).parent / "images" / "layers.svg"
 LEFT, RIGHT, FILES, END = 0.6, 9.1, 9.35, 13.0  # of the boxes, and of the column of files
@@ -54,10 +53,11 @@ LAYERS: list[tuple[list[Package], str]] = [
         "config.json, metrics.csv, …,\nresult.json",
     ),
     (
-        [
-            Package("deep", "ROLLIN in practice: two SAC agents"),
-            Package("wrapper, school", "RollIn for any agent"),
-        ],
+        [Package("agents", "ROLLIN around any agent")],
+        "",
+    ),
+    (
+        [Package("deep", "ROLLIN in practice: two SAC agents")],
         "",
     ),
     (
@@ -78,7 +78,7 @@ LAYERS: list[tuple[list[Package], str]] = [
 
 
 def draw() -> Figure:
-    """The layers, an arrow for the direction of imports, and the files at the right."""
+    """Draw the layers, an arrow for the direction of imports, and the files at the right."""
     top = len(LAYERS) * (HEIGHT + GAP)
     figure = Figure(figsize=(8.4, 6.4))
     ax = figure.add_axes((0, 0, 1, 1))
@@ -101,7 +101,7 @@ def draw() -> Figure:
 
 
 def _box(ax: Axes, package: Package, x: float, y: float, width: float, height: float) -> None:
-    """A package: its name over what it holds, and the one inside of it at its right."""
+    """Draw a package: its name over what it holds, and its inner package at the right."""
     shape = "round,pad=0,rounding_size=0.08"
     ax.add_patch(FancyBboxPatch((x, y), width, height, shape, ec=ROLLIN, fc=PAPER, lw=1.1))
     middle = y + height / 2

@@ -1,9 +1,9 @@
-"""Runs the notebook of the documentation, and keeps what its cells print and draw.
+"""Run the notebook of the documentation, and store what its cells print and draw.
 
 python -m docs.notebook      # after a change to docs/tutorial.ipynb
 
-The cells run one after the other in one namespace, without a kernel: a notebook of plain Python
-needs none, and neither do the tests. A figure at the end of a cell becomes a picture below it.
+The cells run one after the other in one namespace, without a kernel, as they are plain Python. A
+figure at the end of a cell becomes a picture below it.
 """
 
 import ast
@@ -27,15 +27,16 @@ DOTS = 80  # an inch, of pictures
 
 
 def code_of(cell: dict[str, Any]) -> str | None:
-    """The code of a cell, or None if it is text."""
+    """Return the code of a cell, or None if it is text."""
     return "".join(cell["source"]) if cell["cell_type"] == "code" else None
 
 
 def run_cell(code: str, name: str, space: dict[str, Any]) -> tuple[str, Any]:
-    """What a cell prints, and the value of its last line if that is an expression."""
+    """Run a cell; return what it prints, and the value of its last line if an expression."""
     tree = ast.parse(code, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed, value = io.StringIO(), None
+    printed = io.StringIO()
+    value = None
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, name, "exec"), space)
         if isinstance(last, ast.Expr):
@@ -44,33 +45,27 @@ def run_cell(code: str, name: str, space: dict[str, Any]) -> tuple[str, Any]:
 
 
 def outputs_of(printed: str, value: Any, count: int) -> list[dict[str, Any]]:
-    """The outputs of a cell as a notebook keeps them."""
-    kept: list[dict[str, Any]] = []
+    """Return the outputs of a cell as a notebook stores them."""
+    outputs: list[dict[str, Any]] = []
     if printed:
         lines = printed.splitlines(keepends=True)
-        kept.append({"name": "stdout", "output_type": "stream", "text": lines})
+        outputs.append({"name": "stdout", "output_type": "stream", "text": lines})
     if value is not None:
         data: dict[str, Any] = {"text/plain": [repr(value)]}
         if isinstance(value, Figure):
-            drawn = io.BytesIO()
-            value.savefig(drawn, format="png", dpi=DOTS, metadata={"Software": None})
+            picture = io.BytesIO()
+            value.savefig(picture, format="png", dpi=DOTS, metadata={"Software": None})
             data = {
-                "image/png": base64.b64encode(drawn.getvalue()).decode(),
+                "image/png": base64.b64encode(picture.getvalue()).decode(),
                 "text/plain": ["<Figure>"],
             }
-        kept.append(
-            {
-                "data": data,
-                "execution_count": count,
-                "metadata": {},
-                "output_type": "execute_result",
-            }
-        )
-    return kept
+        result = {"execution_count": count, "metadata": {}, "output_type": "execute_result"}
+        outputs.append({"data": data, **result})
+    return outputs
 
 
 def run(notebook: dict[str, Any], space: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """The outputs of each cell with code, one after the other; space: what they define."""
+    """Yield the outputs of each cell with code; space: the names that the cells define."""
     space["__name__"] = "__main__"
     with mpl.rc_context({"backend": "agg"}):
         codes = [code for cell in notebook["cells"] if (code := code_of(cell)) is not None]
@@ -79,7 +74,7 @@ def run(notebook: dict[str, Any], space: dict[str, Any]) -> Iterator[list[dict[s
 
 
 def filled(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with the outputs of a run, which leaves its files in a directory of its own."""
+    """Return the notebook with the outputs of a run in a temporary directory."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
@@ -87,13 +82,13 @@ def filled(notebook: dict[str, Any]) -> dict[str, Any]:
             outputs = list(run(notebook, {}))
         finally:
             os.chdir(here)
-    cells, count = [], 0
+    numbered = iter(enumerate(outputs, 1))
+    cells = []
     for cell in notebook["cells"]:
-        if code_of(cell) is None:
-            cells.append(cell)
-            continue
-        cells.append({**cell, "execution_count": count + 1, "outputs": outputs[count]})
-        count += 1
+        if code_of(cell) is not None:
+            count, output = next(numbered)
+            cell = {**cell, "execution_count": count, "outputs": output}
+        cells.append(cell)
     return {**notebook, "cells": cells}
 
 

@@ -1,10 +1,8 @@
-"""Writes src/rollin/train_options.py, the options of `rollin.train` as editors complete them.
+"""Write src/rollin/train_options.py, the options of `rollin.train` as editors complete them.
 
 python -m docs.options      # after a change to the options of a run
 """
 
-import ast
-import inspect
 import json
 import textwrap
 from collections.abc import Iterator
@@ -15,8 +13,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import rollin
 from rollin.api import DIRECTORY_OPTIONS
+from rollin.cli.options import field_docs
 from rollin.errors import FLAG
-from rollin.runs.engines.agent_options import AgentConfig
+from rollin.runs.engines.agent import AgentConfig
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.files import write_atomically
 
@@ -41,8 +40,8 @@ from typing import Literal, TypedDict
 
 
 def members(kind: type[Any]) -> Iterator[tuple[str, Any, str]]:
-    """Name, type and help of all options, those of parts included."""
-    hints, texts = get_type_hints(kind), docstrings(kind)
+    """Yield name, type and help of all options, also of nested dataclasses."""
+    hints, texts = get_type_hints(kind), field_docs(kind)
     for field in fields(kind):
         if is_dataclass(hints[field.name]):
             yield from members(hints[field.name])
@@ -50,20 +49,8 @@ def members(kind: type[Any]) -> Iterator[tuple[str, Any, str]]:
             yield field.name, hints[field.name], texts[field.name]
 
 
-def docstrings(kind: type[Any]) -> dict[str, str]:
-    """The docstrings of a dataclass's fields."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for part, after in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            says = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            found[part.target.id] = str(after.value.value) if says else ""  # type: ignore[union-attr]
-    return found
-
-
 def type_text(hint: Any) -> str:
-    """A type as it is written; sequences of any kind are taken for tuples."""
+    """Return a type as source code; tuples become sequences of any kind."""
     if get_origin(hint) is Literal:
         return f"Literal[{', '.join(json.dumps(word) for word in get_args(hint))}]"
     if get_origin(hint) is tuple:
@@ -74,9 +61,9 @@ def type_text(hint: Any) -> str:
 
 
 def options() -> dict[str, tuple[str, str]]:
-    """Type and help of every option, of runs with our agents and with others."""
+    """Return type and help of every option, of runs with our agents and with others."""
     agents = {name: hint for name, hint, _ in members(AgentConfig)}
-    found = {}
+    known = {}
     for name, hint, text in members(RollinConfig):
         other = agents.get(name)
         if get_origin(hint) is Literal and other is not None:
@@ -84,21 +71,22 @@ def options() -> dict[str, tuple[str, str]]:
         typed = type_text(hint)
         if name in AS_LISTS:
             typed = f"{AS_LISTS[name]} | {typed}"
-        found[name] = typed, FLAG.sub(lambda flag: flag[1].replace("-", "_"), text)
-    return found | {name: ("bool", text) for name, text in SHORT.items()}
+        known[name] = typed, FLAG.sub(lambda flag: flag[1].replace("-", "_"), text)
+    return known | {name: ("bool", text) for name, text in SHORT.items()}
 
 
 def written() -> str:
-    """The module."""
+    """Return the text of the module."""
     known = options()
-    own, kept = set(ARGUMENTS), set(DIRECTORY_OPTIONS)
+    own = set(ARGUMENTS)
+    needs_out = set(DIRECTORY_OPTIONS)
     parts = {
         "CommonOptions(TypedDict, total=False)": (
-            "Options of every run.", [name for name in known if name not in own | kept]
+            "Options of every run.", [name for name in known if name not in own | needs_out]
         ),
         "TrainOptions(CommonOptions, total=False)": (
             "Options of `rollin.train`; those added here need `out`.",
-            [name for name in known if name in kept],
+            [name for name in known if name in needs_out],
         ),
         "PrepareOptions(CommonOptions, total=False)": (
             "Options of `rollin.prepare`.", [name for name in known if name in own]
@@ -108,9 +96,9 @@ def written() -> str:
     for head, (about, names) in parts.items():
         text += f'\n\nclass {head}:\n    """{about}"""\n\n'
         for name in names:
-            typed, says = known[name]
+            typed, about = known[name]
             words = textwrap.fill(
-                " ".join(says.split()), 100, initial_indent='    """', subsequent_indent="    ",
+                " ".join(about.split()), 100, initial_indent='    """', subsequent_indent="    ",
                 break_long_words=False, break_on_hyphens=False,
             )  # fmt: skip
             last = words.rsplit("\n", 1)[-1]

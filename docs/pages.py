@@ -1,9 +1,9 @@
-"""Tables and pictures of the documentation, from committed records: the one place that makes them.
+"""Write tables and pictures of the documentation from committed records.
 
 python -m docs.pages      # or make pages
 
-A table stands between the markers of its name, a picture in docs/images. A picture carries the
-digest of the records that it was drawn from, so that a test can tell when it is stale.
+A table is between the markers of its name, a picture in docs/images. A picture holds the digest of
+its records, so that a test can find a stale one.
 
 <!-- begin: NAME -->
 …
@@ -12,6 +12,7 @@ digest of the records that it was drawn from, so that a test can tell when it is
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,83 +23,68 @@ from PIL import Image, PngImagePlugin
 
 from benchmarks import cost
 from docs import moving
-from rollin.cli.film import Film, gif_of
+from rollin.analysis.sheets import filled, texts_of
+from rollin.cli.evaluate import Film, gif_of
 from rollin.paper.numbers import numbers
 from rollin.report.maps import small_tasks
-from rollin.report.sheets import filled, texts_of
 from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 from studies import (
     ablations_page,
     antmaze_page,
     complexity_page,
-    curricula_checks_page,
     curricula_page,
-    foreign_page,
+    foreign,
     four_rooms_gamma_page,
     four_rooms_page,
     point_umaze_page,
     precision_page,
     robots_page,
     sac_hopper,
-    tabular_gap_page,
+    tabular_gap,
     teachers_page,
-    visited_page,
 )
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 IMAGES = DOCS / "images"
-DIGEST = "records"  # the entry of a picture that names what it was drawn from
+DIGEST = "records"  # the entry of a picture with the digest of its records
 
-TEXTS: dict[str, Callable[[], Mapping[str, str]]] = {
-    "README.md": lambda: {
-        "rooms-headline": four_rooms_page.readme_table(),
-        "umaze-headline": point_umaze_page.readme_table(),
-        "curricula-headline": curricula_page.readme_table(),
-    },
-    "docs/choices.md": lambda: {"choices": four_rooms_page.choices_table()},
-    "docs/performance.md": precision_page.texts,
-    "docs/results/antmaze.md": lambda: texts_of(antmaze_page.tables()),
-    "docs/results/agents.md": lambda: {**ablations_page.texts(), **foreign_page.texts()},
-    "docs/results/complexity.md": complexity_page.texts,
-    "docs/results/cost.md": cost.texts,
-    "docs/results/curricula.md": lambda: {
-        **curricula_page.texts(),
-        **curricula_checks_page.texts(),
-        **teachers_page.texts(),
-        **visited_page.texts(),
-        **tabular_gap_page.texts(),
-    },
-    "docs/results/four-rooms.md": lambda: {
-        **four_rooms_page.texts(),
-        **four_rooms_gamma_page.texts(),
-    },
-    "docs/results/paper-numbers.md": lambda: texts_of(numbers().tables),
-    "docs/results/point-umaze.md": point_umaze_page.texts,
-    "docs/results/robots.md": lambda: texts_of(robots_page.tables()),
-}
-"""What stands in a page, by the name of its markers."""
+TEXTS: Sequence[Callable[[], Mapping[str, str]]] = (
+    four_rooms_page.texts,
+    four_rooms_gamma_page.texts,
+    point_umaze_page.texts,
+    ablations_page.texts,
+    foreign.texts,
+    curricula_page.texts,
+    teachers_page.texts,
+    tabular_gap.texts,
+    complexity_page.texts,
+    precision_page.texts,
+    cost.texts,
+    lambda: texts_of(antmaze_page.tables()),
+    lambda: texts_of(robots_page.tables()),
+    lambda: texts_of(numbers().tables),
+)
+"""Makers of tables, by the name of their markers."""
+MARKER = re.compile(r"^<!-- begin: (.+) -->$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture: how it is drawn, and the records below results/ that it shows.
-
-    suffix: .gif if what is drawn is a film.
-    """
+    """A picture: its maker and its records below results/; suffix: .gif of a film."""
 
     draw: Callable[[], Figure | Film]
     records: Sequence[str]
     suffix: str = ".png"
 
     def digest(self) -> str:
-        """Of the records as they are now."""
-        found = hashlib.sha256()
+        """Return the digest of the current records."""
+        digest = hashlib.sha256()
         for name in self.records:
             for path in sorted((ROOT / "results" / name).glob("*.csv")):
-                found.update(path.name.encode() + path.read_bytes())
-        return found.hexdigest()[:16]
+                digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
 
 
 def _drawn(pictures: Mapping[str, Callable[[], Figure]], *records: str) -> dict[str, Drawn]:
@@ -120,6 +106,7 @@ PICTURES: dict[str, Drawn] = {
 }
 """Pictures by name."""
 ELSEWHERE = {
+    "how-it-works": "by hand: a drawing",
     "sac-speed": "by make bench-sac, with its page",
     "scaling": "by make bench-scaling, with its page",
     "learning-speed": "by make bench-learning, with its page",
@@ -130,55 +117,63 @@ ELSEWHERE = {
     "policy-rollin": "the same",
     "robots-velocity": "by rollin evaluate --picture of a policy that is not kept",
 }
-"""Pictures that are not made here, and by what they were."""
-
-
-def filled_page(name: str) -> str:
-    """A page as its records would have it."""
-    return filled((ROOT / name).read_text(), page_texts(name))
+"""Pictures that other commands make."""
 
 
 @cache
-def page_texts(name: str) -> Mapping[str, str]:
-    """The texts of a page by their markers, made once."""
-    return TEXTS[name]()
+def texts() -> Mapping[str, str]:
+    """Return every table by the name of its markers."""
+    return {name: text for make in TEXTS for name, text in make().items()}
+
+
+def marked_pages() -> dict[Path, list[str]]:
+    """Return the pages with tables of records, with the names of their markers."""
+    places = (ROOT, DOCS, DOCS / "results", *(ROOT / "results").iterdir())
+    pages = [page for place in places for page in sorted(place.glob("*.md"))]
+    names = {page: MARKER.findall(page.read_text()) for page in pages}
+    return {page: found for page, found in names.items() if found}
+
+
+def filled_page(page: Path, names: Sequence[str]) -> str:
+    """Return a page with the tables of its records."""
+    return filled(page.read_text(), {name: texts()[name] for name in names})
 
 
 def picture_path(name: str) -> Path:
-    """Where a picture is kept."""
+    """Return the path of a picture."""
     return IMAGES / f"{name}{PICTURES[name].suffix}"
 
 
 def picture_bytes(drawn: Drawn) -> bytes:
-    """A picture as a file that names its records."""
+    """Return a picture as a file with the digest of its records."""
     with styled():
         made = drawn.draw()
         if isinstance(made, Film):
             return gif_of(made, moving.FRAMES_PER_SECOND, drawn.digest())
         image = Image.open(io.BytesIO(to_png(made)))
-    told = PngImagePlugin.PngInfo()
-    told.add_text(DIGEST, drawn.digest())
+    info = PngImagePlugin.PngInfo()
+    info.add_text(DIGEST, drawn.digest())
     out = io.BytesIO()
-    image.save(out, "PNG", pnginfo=told, optimize=True)
+    image.save(out, "PNG", pnginfo=info, optimize=True)
     return out.getvalue()
 
 
 def recorded_digest(path: Path) -> str | None:
-    """What a picture says of the records that it was drawn from."""
+    """Return the digest in a picture of the records that it was drawn from."""
     with Image.open(path) as image:
-        told = image.info.get(DIGEST) or image.info.get("comment")
-        return told.decode() if isinstance(told, bytes) else told
+        digest = image.info.get(DIGEST) or image.info.get("comment")
+        return digest.decode() if isinstance(digest, bytes) else digest
 
 
 def main() -> None:
     """Fill in all pages, and draw all pictures whose records have changed."""
-    for name in TEXTS:
-        write_atomically(ROOT / name, filled_page(name).encode())
+    for page, names in marked_pages().items():
+        write_atomically(page, filled_page(page, names).encode())
     for name, drawn in PICTURES.items():
         path = picture_path(name)
         if not path.exists() or recorded_digest(path) != drawn.digest():
             write_atomically(path, picture_bytes(drawn))
-            print(f"Drawn anew: {path.relative_to(ROOT)}")
+            print(f"Redrawn: {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Discrete actions: ROLLIN around Stable-Baselines3's DQN in a corridor with a door.
 
-`python examples/grid_rollin.py` walks goals from the start to the far end of a grid world. An env
-of your own needs no more than `Corridor` here: a context that `reset(options=...)` sets and the
+`python examples/grid_rollin.py` moves the goal from the start to the far end of a grid world. Your
+own env needs no more than `Corridor` here: a context that `reset(options=...)` sets and the
 observation shows.
 """
 
@@ -17,7 +17,9 @@ from stable_baselines3 import DQN
 import rollin
 import rollin.sb3
 
-WIDTH, HEIGHT, DOOR = 9, 3, 4  # a wall in column 4, open in the top row alone
+WIDTH = 9
+HEIGHT = 3
+DOOR = 4  # the column of a wall that is open only in the top row
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
 
@@ -35,33 +37,36 @@ class Corridor(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
         self.goal = np.array((options or {}).get("context", self.goal), np.float32)
-        self.x, self.y, self.steps = 0, int(self.np_random.integers(HEIGHT)), 0
-        return self.seen(), {}
+        self.x = 0
+        self.y = int(self.np_random.integers(HEIGHT))
+        self.steps = 0
+        return self.observe(), {}
 
     def step(self, action: Any) -> Any:
-        x, y = self.x + MOVES[int(action)][0], self.y + MOVES[int(action)][1]
+        dx, dy = MOVES[int(action)]
+        x = self.x + dx
+        y = self.y + dy
         inside = 0 <= x < WIDTH and 0 <= y < HEIGHT
         if inside and (x != DOOR or y == HEIGHT - 1):
             self.x, self.y = x, y
         self.steps += 1
         reached = bool(np.array_equal(self.place(), self.goal))
-        return self.seen(), float(reached), reached, self.steps >= self.horizon, {
-            "is_success": reached
-        }  # fmt: skip
+        over = self.steps >= self.horizon
+        return self.observe(), float(reached), reached, over, {"is_success": reached}
 
     def place(self) -> np.ndarray:
         return np.array([self.x / (WIDTH - 1), self.y / (HEIGHT - 1)], np.float32)
 
-    def seen(self) -> dict[str, np.ndarray]:
+    def observe(self) -> dict[str, np.ndarray]:
         return {"observation": self.place(), "context": self.goal.copy()}
 
 
-def main(steps: int, beta: float, seed: int) -> rollin.Walk:
+def main(steps: int, beta: float, seed: int) -> rollin.SequentialTeacher:
     """Learn, and return the teacher."""
     torch.set_num_threads(1)
     goals = [[x / (WIDTH - 1), 1.0] for x in range(1, WIDTH)]  # along the top row
     curriculum = rollin.Curriculum.listed(goals, rollin.SuccessRate(0.7), episodes=10)
-    teacher = rollin.Walk(curriculum, beta=beta)
+    teacher = rollin.SequentialTeacher(curriculum, beta=beta)
     env = rollin.RollIn(Corridor(), teacher)
     model = DQN(
         "MultiInputPolicy", env, gamma=0.9, learning_rate=1e-3, learning_starts=500, train_freq=1,

@@ -1,4 +1,4 @@
-"""ROLLIN and the theory on an MDP of your own: a slippery corridor, built from plain arrays.
+"""ROLLIN and the theory on your own MDP: a slippery corridor, built from plain arrays.
 
 Run it with `python examples/own_mdp.py`, or point the command line at it:
     rollin train own_mdp:corridor --alpha 0.02 --steps 2000     (from inside examples/)

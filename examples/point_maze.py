@@ -1,9 +1,9 @@
 """ROLLIN on Gymnasium-Robotics' PointMaze, a goal env, through the adapter.
 
-    pip install 'rollin[robotics]'
+    pip install '.[robotics]'
     python examples/point_maze.py
 
-The curriculum walks the goal along the U from the start to the other end.
+The curriculum moves the goal along the U from the start to the other end.
 """
 
 import gymnasium
@@ -17,7 +17,7 @@ CORNERS = [[-1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]  # of the U, in t
 
 
 def make_env(render_mode=None):
-    """PointMaze that starts at one end of the U and does not end at the goal."""
+    """Return a PointMaze that starts at one end of the U and continues at the goal."""
     env = gymnasium.make(
         "PointMaze_UMaze-v3", continuing_task=True, reset_target=False, render_mode=render_mode
     )
@@ -26,7 +26,7 @@ def make_env(render_mode=None):
 
 
 def main(steps: int = 60_000) -> None:
-    """Train, and say what was mastered and when."""
+    """Train, and print when each context was mastered."""
     trained = rollin.train(
         make_env, beta=0.1, steps=steps, warmup=2000, hidden=(64, 64), batch=128, gamma=0.98,
         learning_rate=1e-3, initial_temperature=0.1,

@@ -45,19 +45,20 @@ class Agent(nn.Module):
 
 
 def act(agent: Agent, observation: np.ndarray) -> np.ndarray:
-    """ROLLIN: how a frozen agent acts, on one observation that shows the context before."""
+    """ROLLIN: act as a frozen agent on one observation, which shows the previous context."""
     with torch.no_grad():
         return agent.policy(torch.as_tensor(observation, dtype=torch.float32)).sample().numpy()
 
 
 def advantages(rewards, values, nonterminal, last):
-    """Generalised advantage estimates (T, N); nonterminal: 0 where the next state has no value."""
-    found, running = torch.zeros_like(rewards), torch.zeros_like(last)
+    """Return generalised advantage estimates (T, N); nonterminal: 0 at the end of an episode."""
+    result = torch.zeros_like(rewards)
+    running = torch.zeros_like(last)
     for t in reversed(range(len(rewards))):
         after = last if t + 1 == len(rewards) else values[t + 1]
         delta = rewards[t] + GAMMA * after * nonterminal[t] - values[t]
-        found[t] = running = delta + GAMMA * LAMBDA * nonterminal[t] * running
-    return found
+        result[t] = running = delta + GAMMA * LAMBDA * nonterminal[t] * running
+    return result
 
 
 def update(agent: Agent, optimizer, seen, actions, log_probs, gains, returns) -> None:
@@ -76,18 +77,18 @@ def update(agent: Agent, optimizer, seen, actions, log_probs, gains, returns) ->
             optimizer.step()
 
 
-def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
+def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.SequentialTeacher:
     """Learn, and return the teacher."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    # ends of episodes come with the step itself: no row is a reset
+    # the step that ends an episode also resets it: no row is a reset
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
     envs = gymnasium.vector.SyncVectorEnv([make_env] * ENVS, autoreset_mode=mode)
 
-    # ROLLIN: the curriculum, its teacher, and a school that hands its plans to all envs
+    # ROLLIN: the curriculum, its teacher, and a coordinator that hands its plans to all envs
     curriculum = rollin.Curriculum.along(rollin_path(), delta=1 / 24, rule=threshold)
-    teacher = rollin.Walk(curriculum, beta=beta)
-    school = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
+    teacher = rollin.SequentialTeacher(curriculum, beta=beta)
+    coordinator = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
 
     box: Any = envs.single_action_space
     places: Any = envs.single_observation_space
@@ -95,7 +96,7 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-4, eps=1e-5)
     seen = torch.as_tensor(envs.reset(seed=seed)[0], dtype=torch.float32)
     taken = 0
-    while taken + school.hidden + school.cut < steps:  # ROLLIN: its steps count as well
+    while taken + coordinator.unseen_steps < steps:  # ROLLIN: its steps count as well
         rows = []
         for _ in range(ROLLOUT):
             with torch.no_grad():
@@ -106,7 +107,7 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
             )
             over = terminated | truncated
             reward = torch.as_tensor(reward, dtype=torch.float32)
-            for i in np.flatnonzero(truncated):  # the value of where time ran out
+            for i in np.flatnonzero(truncated):  # bootstrap where the time limit ended it
                 last = torch.as_tensor(infos["final_obs"][i], dtype=torch.float32)
                 with torch.no_grad():
                     reward[i] += GAMMA * agent.value(last).item()
@@ -115,12 +116,12 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
             rows.append((seen, action, log_prob, reward, value, going))
             seen = torch.as_tensor(after, dtype=torch.float32)
 
-            # ROLLIN: tell the teacher; when it moves on, today's agent becomes the guide
-            school.after_step(infos)
-            if school.switched:
-                k, took = teacher.k, school.steps
-                print(f"context {k} of {curriculum.K} after {took:,} steps: {school.switched}")
-                school.freeze(deepcopy(agent))
+            # ROLLIN: inform the teacher; when it advances, the current agent becomes the guide
+            coordinator.after_step(infos)
+            if coordinator.switched:
+                k, took = teacher.k, coordinator.steps
+                print(f"context {k} of {curriculum.K} after {took:,} steps: {coordinator.switched}")
+                coordinator.freeze(deepcopy(agent))
 
         taken += ENVS * ROLLOUT
         stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
@@ -129,14 +130,14 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
             gains = advantages(rewards, values, going, agent.value(seen).squeeze(-1))
         rows = (observed, actions, log_probs, gains, gains + values)
         update(agent, optimizer, *(part.flatten(0, 1) for part in rows))
-    hidden = school.hidden + school.cut
-    print(f"κ = {teacher.progress.kappa:.2f} after {school.steps:,} steps, {hidden:,} hidden")
+    unseen = coordinator.unseen_steps
+    print(f"κ = {teacher.progress.kappa:.2f} after {coordinator.steps:,} steps, {unseen:,} unseen")
     envs.close()
     return teacher
 
 
 def rollin_path() -> list[list[float]]:
-    """The way through the maze, from the start around the wall to the last goal."""
+    """Return the path through the maze, from the start around the wall to the final goal."""
     return [[0.0, 0.0], [8.0, 0.0], [8.0, 8.0], [0.0, 8.0]]
 
 

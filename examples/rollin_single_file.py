@@ -12,7 +12,8 @@ learns only from its own data D_exp, and restarts from random weights at every n
 Read `train` first. The numbers in its comments are lines of the paper's detailed pseudocode (Li,
 Zhai, Ma, Levine, ICML 2023, arXiv 2212.12809, appendix, "Practical Implementation of ROLLIN").
 "Open" marks what the paper leaves open. Only the environments come from the package rollin, and
-tests/test_single_file.py holds the rest to its fast engine. PyTorch: pip install torch==2.13.0.
+tests/test_single_file.py holds the rest to its fast engine. It also needs PyTorch and tyro: pip
+install torch==2.13.0 tyro.
 
 Seen on one core of an AMD EPYC (Zen 5) with PyTorch 2.13.0: seed 0 reached context 5 of 12 at step
 167,800, and stayed there up to step 300,000. That took 10 minutes of CPU time. Seed 1 reached
@@ -51,7 +52,7 @@ class Args:
     """The defaults are those of `rollin train point-umaze`."""
 
     env_id: str = "rollin/PointUmaze-v0"
-    """A contextual Gymnasium env (docs/rollin.md) with goals on PATH and actions in [-1, 1]."""
+    """A contextual Gymnasium env (docs/own-env.md) with goals on PATH and actions in [-1, 1]."""
     steps: int = 300_000
     """Environment steps."""
     seed: int = 0

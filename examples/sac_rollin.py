@@ -50,7 +50,7 @@ class Actor(nn.Module):
 
 
 def act(actor: Actor, observation: np.ndarray) -> np.ndarray:
-    """ROLLIN: how a frozen actor acts, on one observation that shows the context before."""
+    """ROLLIN: act as a frozen actor on one observation, which shows the previous context."""
     with torch.no_grad():
         return actor(torch.as_tensor(observation, dtype=torch.float32))[0].numpy()
 
@@ -95,19 +95,19 @@ def step(optimizer: torch.optim.Optimizer, loss) -> None:
     optimizer.step()
 
 
-def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
+def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.SequentialTeacher:
     """Learn, and return the teacher."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     draws = np.random.default_rng(seed)
-    # ends of episodes come with the step itself: no row is a reset
+    # the step that ends an episode also resets it: no row is a reset
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
     envs = gymnasium.vector.SyncVectorEnv([make_env] * ENVS, autoreset_mode=mode)
 
-    # ROLLIN: the curriculum, its teacher, and a school that hands its plans to all envs
+    # ROLLIN: the curriculum, its teacher, and a coordinator that hands its plans to all envs
     curriculum = rollin.Curriculum.along(PATH, delta=1 / 24, rule=threshold)
-    teacher = rollin.Walk(curriculum, beta=beta)
-    school = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
+    teacher = rollin.SequentialTeacher(curriculum, beta=beta)
+    coordinator = rollin.attach(envs, teacher, act, GAMMA, seed=seed)
 
     places: Any = envs.single_observation_space
     box: Any = envs.single_action_space
@@ -116,7 +116,7 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
     replay = np.zeros((steps + ENVS, 2 * inputs + outputs + 2), np.float32)
     stored = 0
     seen = envs.reset(seed=seed)[0]
-    while stored + school.hidden + school.cut < steps:  # ROLLIN: its steps count as well
+    while stored + coordinator.unseen_steps < steps:  # ROLLIN: its steps count as well
         with torch.no_grad():
             action = learner.actor(torch.as_tensor(seen, dtype=torch.float32))[0].numpy()
         if stored < WARMUP:
@@ -127,22 +127,23 @@ def main(steps: int, beta: float, seed: int, threshold: float) -> rollin.Walk:
             last[i] = infos["final_obs"][i]
         rows = np.column_stack([seen, action, reward, last, ~terminated])
         replay[stored : stored + ENVS] = rows
-        seen, stored = after, stored + ENVS
+        seen = after
+        stored += ENVS
 
-        # ROLLIN: tell the teacher; when it moves on, today's actor becomes the guide
-        school.after_step(infos)
-        if school.switched:
-            k, took = teacher.k, school.steps
-            print(f"context {k} of {curriculum.K} after {took:,} steps: {school.switched}")
-            school.freeze(deepcopy(learner.actor))
+        # ROLLIN: inform the teacher; when it advances, the current actor becomes the guide
+        coordinator.after_step(infos)
+        if coordinator.switched:
+            k, took = teacher.k, coordinator.steps
+            print(f"context {k} of {curriculum.K} after {took:,} steps: {coordinator.switched}")
+            coordinator.freeze(deepcopy(learner.actor))
 
         if stored > WARMUP:
             for _ in range(ENVS):
                 batch = torch.as_tensor(replay[draws.integers(stored, size=BATCH)])
                 at, did, paid, then, going = batch.split([inputs, outputs, 1, inputs, 1], -1)
                 learner.update(at, did, paid.squeeze(-1), then, going.squeeze(-1))
-    hidden = school.hidden + school.cut
-    print(f"κ = {teacher.progress.kappa:.2f} after {school.steps:,} steps, {hidden:,} hidden")
+    unseen = coordinator.unseen_steps
+    print(f"κ = {teacher.progress.kappa:.2f} after {coordinator.steps:,} steps, {unseen:,} unseen")
     envs.close()
     return teacher
 

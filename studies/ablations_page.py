@@ -1,4 +1,4 @@
-"""Tables and picture of docs/results/agents.md, from results/ablations and results/point-umaze.
+"""Tables and picture of the ablations, from results/ablations and results/point-umaze.
 
 The study of ablations shares baseline, ROLLIN and the fresh explorer with that of point-umaze: the
 same options, seeds and bits.
@@ -7,12 +7,12 @@ same options, seeds and bits.
 import statistics
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import (
     exact_permutation,
     exact_test,
@@ -20,11 +20,10 @@ from rollin.analysis.statistics import (
     outcomes,
     summarise,
 )
-from rollin.report.looks import BASELINE, beta_colour
-from rollin.runs.records import Reading, Record, read_records
-from studies.point_umaze_page import markdown
+from rollin.report.style import BASELINE, beta_colour
+from rollin.runs.records import MetricAt, Record, read_records
+from studies.shared import RESULTS, mastered, minus
 
-RESULTS = Path(__file__).parents[1] / "results"
 BETA = 0.1
 SETTINGS = {"1/12": "demo", "1/24": "fine"}  # Δ, and what the study of point-umaze calls it
 METHODS = {
@@ -49,11 +48,11 @@ def runs() -> dict[Key, list[Record]]:
     """Runs by Δ and method, of the seeds that all methods of that Δ have finished."""
     found: dict[Key, list[Record]] = {}
     for record in read_records(RESULTS / "point-umaze"):
-        told = record.labels
+        labels = record.labels
         for delta, setting in SETTINGS.items():
-            same = told["setting"] == setting and told["method"] in SHARED
-            if same and float(told["beta"]) in (0.0, BETA):
-                found.setdefault((delta, told["method"]), []).append(record)
+            same = labels["setting"] == setting and labels["method"] in SHARED
+            if same and float(labels["beta"]) in (0.0, BETA):
+                found.setdefault((delta, labels["method"]), []).append(record)
     for record in read_records(RESULTS / "ablations"):
         if record.finished:
             key = record.labels["delta"], record.labels["method"]
@@ -92,14 +91,14 @@ def around(key: Key) -> int:
     return sum((record.k or 0) > corner(record.K or 0) for record in runs()[key])
 
 
-def mastered(key: Key) -> int:
+def completed(key: Key) -> int:
     """Seeds that mastered the last context."""
     return sum(record.completed is not None for record in runs()[key])
 
 
 def touched(key: Key) -> float:
     """Share of the last evaluation episodes that touch the last goal, over all seeds."""
-    reading = Reading("success_final")
+    reading = MetricAt("success_final")
     return statistics.mean(record.value(reading) or 0.0 for record in runs()[key])
 
 
@@ -107,21 +106,21 @@ def table(delta: str) -> str:
     """How far every method comes."""
     head = ["method", "κ after 300,000 steps", "last context k, by seed", "past the first corner",
             "mastered the last context", "last goal touched at the end"]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for key in runs():
         if key[0] == delta:
             mean, error, n = summarise(kappas(key))
             rows.append([METHODS[key[1]], f"{mean:.2f} ± {error:.2f}", outcomes(ks(key)),
-                         f"{around(key)} of {n}", f"{mastered(key)} of {n}",
+                         f"{around(key)} of {n}", mastered(runs()[key]),
                          f"{touched(key):.0%}"])  # fmt: skip
-    return markdown(rows)
+    return markdown(head, rows)
 
 
 def compared(delta: str, other: str) -> str:
     """Every method against one of them."""
     head = ["method", "difference of mean κ, p", "chance to come further [95 %]",
             "past the first corner, p", "mastered the last context, p"]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     against, n = (delta, other), seeds(delta)
     for key in runs():
         if key[0] != delta or key[1] in (other, "relabelled"):
@@ -129,13 +128,13 @@ def compared(delta: str, other: str) -> str:
         difference = statistics.mean(kappas(key)) - statistics.mean(kappas(against))
         p = exact_permutation(ks(key), ks(against))
         chance = improvement_interval([kappas(key)], [kappas(against)])
-        cells = [METHODS[key[1]], f"{difference:+.2f}, {p:.2g}".replace("-", "−", 1)]
+        cells = [METHODS[key[1]], minus(f"{difference:+.2f}, {p:.2g}")]
         cells.append(f"{chance.value:.2f} [{chance.low:.2f}, {chance.high:.2f}]")
-        for count in (around, mastered):
+        for count in (around, completed):
             here, there = count(key), count(against)
             cells.append(f"{here} against {there}, {exact_test(here, n, there, n):.2g}")
         rows.append(cells)
-    return markdown(rows)
+    return markdown(head, rows)
 
 
 def verdicts(delta: str) -> str:
@@ -145,8 +144,8 @@ def verdicts(delta: str) -> str:
         key = delta, method
         if key not in runs() or method in (*SHARED, "relabelled"):
             continue
-        told = _verdict(ks(key), ks((delta, "baseline")), ks((delta, "rollin")))
-        lines.append(f"- {METHODS[method]}: {told}.")
+        verdict = _verdict(ks(key), ks((delta, "baseline")), ks((delta, "rollin")))
+        lines.append(f"- {METHODS[method]}: {verdict}.")
     return "\n".join(lines) or NOT_YET
 
 

@@ -21,22 +21,22 @@ import numpy as np
 
 from rollin.analysis.collect import collect as collect_records
 from rollin.analysis.group import group
-from rollin.analysis.visits import visit_maps
-from rollin.cli.arguments import make_console
-from rollin.cli.sweeping import run_sweep
+from rollin.cli.console import make_console
+from rollin.cli.study_runs import run_sweep
 from rollin.paper.antmaze import STEP
 from rollin.paper.decisive import AT, FAMILY, studies
+from rollin.report.maps import visit_maps
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.rollin_metrics import DRAWN
-from rollin.runs.engines.rollin_record import read_goals
+from rollin.runs.engines.rollin_run import DRAWN
+from rollin.runs.engines.rollin_run import GOALS as GOALS_FILE
 from rollin.runs.records import Record, condition_text
-from rollin.sweeps.jobs import Job
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import cores
-from rollin.sweeps.sweep import Sweep, jobs_of
-from studies.kept import Key, committed, keep, key_of, merge_rows
+from rollin.sweeps.queue import Job
+from studies.shared import RESULTS as ROOT
+from studies.shared import Key, committed, keep, key_of, merge_rows, newer
 
-RESULTS = Path(__file__).parents[1] / "results" / "antmaze"
+RESULTS = ROOT / "antmaze"
 ORDER = ("antmaze-decisive", "antmaze-adaptive", "antmaze-scratch")
 GOALS = ("step", "goal", "success", "return", "drawn_success", "drawn_return")
 """Columns of goals.csv; goal: from 1, the last is the final one."""
@@ -51,12 +51,9 @@ def run(out: Path, jobs: int, results: Path = RESULTS) -> int:
     command = shlex.join(["python", "-m", "studies.antmaze", *sys.argv[1:]])
     for until in (AT, STEP):
         for study in (studies()[name] for name in ORDER):
-            planned = [
-                job
-                for job in jobs_of(study, out, study.seeds, 1.0, until)
-                if done.get(_key(job), 0) < until
-            ]
-            sweep = Sweep(study, 1.0, out, tuple(planned))
+            sweep = study.sweep(out, study.seeds, until=until)
+            left = tuple(job for job in sweep.jobs if done.get(_key(job), 0) < until)
+            sweep = replace(sweep, jobs=left)
             end = run_sweep(sweep, lambda: LocalExecutor(jobs, command), command, make_console())
             end.check()
             if not end.complete:
@@ -65,23 +62,23 @@ def run(out: Path, jobs: int, results: Path = RESULTS) -> int:
 
 
 def collect(out: Path, results: Path = RESULTS) -> None:
-    """Put the records of all runs below a directory to those that are kept, and their goals."""
+    """Add the records of all runs below a directory, and their goals, to the committed ones."""
     known = list(studies().values())
     found = collect_records([out], known, unfinished=True)
     for note in found.skipped:
         print(f"Passed over {note}")
-    before = {key_of(record): record.step for record in committed(results)}
-    records, goals, visits = [], {}, {}
-    for condition, by_scale in group(found.records, known).runs.items():
-        for record in by_scale.get(1.0, []):
-            new = replace(record, labels=condition.labels, family=FAMILY)
-            if before.get(key_of(new), 0) > new.step:
-                print(f"Passed over {record.path}: the records have a longer run of its seed")
-                continue
-            records.append(new)
-            if record.path is not None:
-                goals[key_of(new)] = list(goals_of(RunDirectory(record.path)))
-                visits[key_of(new)] = list(visits_of(new))
+    of_studies = [
+        replace(record, labels=condition.labels, family=FAMILY)
+        for condition, by_scale in group(found.records, known).runs.items()
+        for record in by_scale.get(1.0, [])
+    ]
+    records = list(newer(of_studies, results))
+    goals = {}
+    visits = {}
+    for record in records:
+        if record.path is not None:
+            goals[key_of(record)] = list(goals_of(RunDirectory(record.path)))
+            visits[key_of(record)] = list(visits_of(record))
     keep(records, results)
     merge_rows(results / "goals.csv", GOALS, goals)
     merge_rows(results / "visits.csv", VISITED, visits)
@@ -91,12 +88,16 @@ def collect(out: Path, results: Path = RESULTS) -> None:
 def goals_of(run_: RunDirectory) -> Iterator[Sequence[Any]]:
     """Rows of goals.csv of a run: each goal at each reading."""
     saved = None if run_.finished else run_.saved()
-    told = read_goals(run_, saved)
-    for row, step in enumerate(told.get("step", ())):
-        for goal in range(1, len(told) // 4 + 1):
+    if not (run_.path / GOALS_FILE).exists():
+        return
+    if saved is not None and not run_.rows_counted(GOALS_FILE, saved).rows:
+        return
+    columns = run_.columns(GOALS_FILE, {}, saved)
+    for row, step in enumerate(columns["step"]):
+        for goal in range(1, len(columns) // 4 + 1):
             names = (f"success_{goal}", f"return_{goal}")
             names += tuple(DRAWN + name for name in names)
-            yield [int(step), goal, *(f"{told[name][row]:.6g}" for name in names)]
+            yield [int(step), goal, *(f"{columns[name][row]:.6g}" for name in names)]
 
 
 def visits_of(record: Record) -> Iterator[Sequence[Any]]:

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rollin.analysis.group import group
-from rollin.analysis.sheet import Sheet, sheet
+from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import exact_permutation, exact_test, summarise
 from rollin.paper.antmaze import STEP
 from rollin.paper.decisive import AT, PASSED, studies
-from rollin.report.words import label_text, summary_text
-from rollin.runs.engines.rollin_record import SOLVED
-from rollin.runs.records import Reading, Record
-from rollin.sweeps.study import Condition
+from rollin.report.labels import label_text, summary_text
+from rollin.runs.engines.rollin_options import SOLVED
+from rollin.runs.records import MetricAt, Record
+from rollin.sweeps.condition import Condition
 from studies.antmaze import RESULTS
-from studies.kept import committed, key_of, rows_by_run
+from studies.shared import committed, key_of, rows_by_run
 
 R = 200.0  # the paper's threshold: what a goal must earn to be mastered
 NONE = "–"
@@ -43,7 +43,7 @@ def runs_of(name: str) -> dict[Condition, list[Record]]:
 
 def k_at(record: Record, step: int = AT) -> int:
     """The context that was reached by a step."""
-    kappa = record.value(Reading("kappa", step))
+    kappa = record.value(MetricAt("kappa", step))
     assert kappa is not None
     assert record.K is not None
     return round(kappa * record.K)
@@ -67,7 +67,7 @@ def decisive() -> Sheet:
     for condition, records in runs_of("antmaze-decisive").items():
         ks = [k_at(record) for record in records]
         kappas = [k / (record.K or 1) for k, record in zip(ks, records, strict=True)]
-        printed = condition.published[Reading("kappa", STEP)]
+        printed = condition.published[MetricAt("kappa", STEP)]
         rows.append([
             label_text(condition.labels, ("method", "beta")),
             str(len(records)),

@@ -8,21 +8,21 @@ import math
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rollin.analysis.gains import CostCurve, curve_name, curves_of, size_of
-from rollin.paper.complexity_gains import SETTINGS
-from rollin.report.growth import families_figure, main_figure, method_label, slope_text
+from rollin.analysis.sheets import markdown
+from rollin.complexity.figures import families_figure, main_figure, method_label, slope_text
+from rollin.complexity.study import SETTINGS, CostCurve, curve_name, curves_of, size_of
 from rollin.runs.records import CURVES, RUNS, SWITCHES, Record, read_records
 from rollin.sweeps.sweep import SWEEP_FILE, read_sweep
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "complexity"
-PAGE = ROOT / "docs" / "results" / "complexity.md"
+PAGE = RESULTS / "README.md"
 
 
 @cache
@@ -74,30 +74,31 @@ def off(curve: CostCurve) -> str:
     return " / ".join(f"{100 * slope.residual:.0f} %" for slope in both)
 
 
-def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *body]
-    return [f"| {' | '.join(line)} |" for line in lines]
+COSTS: dict[str, tuple[str, tuple[str, ...], str, tuple[int, ...]]] = {
+    "lock": ("lock", ("exact", "natural"), "gradient_steps", (8, 16, 20, 24, 32, 64, 128)),
+    "lock-fixed": ("lock-fixed", ("exact", "natural"), "gradient_steps", (8, 16, 32, 48, 64, 96)),
+    "lock-uniform": ("lock-uniform", ("exact",), "gradient_steps", (8, 16, 32, 64, 96)),
+    "sampled-steps": ("lock", ("sampled",), "gradient_steps", (8, 16, 18, 24, 32, 48)),
+    "sampled-samples": ("lock", ("sampled",), "env_steps", (8, 16, 18, 24, 32, 48)),
+    "fixed-steps": ("lock-fixed", ("sampled",), "gradient_steps", (8, 12, 16, 24, 32)),
+    "fixed-samples": ("lock-fixed", ("sampled",), "env_steps", (8, 12, 16, 24, 32)),
+}
+"""Tables of a cost by size: setting, gradients, cost, sizes."""
 
 
-def cost_table(curves: Sequence[CostCurve], sizes: Sequence[int]) -> list[str]:
+def cost_table(name: str) -> str:
+    """Cost by size, and the two laws that are fitted to it."""
+    setting, gradients, quantity, sizes = COSTS[name]
     head = ["", *(f"n = {size}" for size in sizes), "p of nᵖ", "b of bⁿ", "off by"]
     body = [
         [method_label(c.name), *(cost_text(c, size) for size in sizes), *laws(c), off(c)]
-        for c in curves
+        for gradient in gradients
+        for c in of(setting, gradient, quantity)
     ]
-    return table(head, body)
+    return markdown(head, body)
 
 
-def lock() -> list[str]:
-    return cost_table([*of("lock", "exact"), *of("lock", "natural")], (8, 16, 20, 24, 32, 64, 128))
-
-
-def lock_fixed() -> list[str]:
-    found = [*of("lock-fixed", "exact"), *of("lock-fixed", "natural")]
-    return cost_table(found, (8, 16, 32, 48, 64, 96))
-
-
-def mixed() -> list[str]:
+def mixed() -> str:
     """b of n^p · b^n at fixed γ, beside what the discount would make it."""
     body: list[list[str]] = []
     for curve in of("lock-fixed", "exact"):
@@ -108,58 +109,39 @@ def mixed() -> list[str]:
         discount = f"{(1 - beta * 0.1) / 0.9:.3f}" if recursive else "–"
         sizes = ", ".join(map(str, growth.sizes))
         body.append([method_label(curve.name), sizes, slope_text(growth.mixed, 3), discount])
-    return table(["", "sizes", "b of nᵖ·bⁿ", "1/γ'"], body)
+    return markdown(["", "sizes", "b of nᵖ·bⁿ", "1/γ'"], body)
 
 
-def lock_uniform() -> list[str]:
-    return cost_table(of("lock-uniform", "exact"), (8, 16, 32, 64, 96))
+def first_and_last(curve: CostCurve) -> str:
+    """The costs of the smallest and of the largest size that was solved."""
+    costs = [cost for cost in curve.costs if math.isfinite(cost.median)]
+    return " → ".join(f"{c.size}: {number(c.median)}" for c in (costs[0], costs[-1]))
 
 
-def sampled_steps() -> list[str]:
-    return cost_table(of("lock", "sampled"), (8, 16, 18, 24, 32, 48))
-
-
-def sampled_samples() -> list[str]:
-    return cost_table(of("lock", "sampled", "env_steps"), (8, 16, 18, 24, 32, 48))
-
-
-def fixed_steps() -> list[str]:
-    return cost_table(of("lock-fixed", "sampled"), (8, 12, 16, 24, 32))
-
-
-def fixed_samples() -> list[str]:
-    return cost_table(of("lock-fixed", "sampled", "env_steps"), (8, 12, 16, 24, 32))
-
-
-def families() -> list[str]:
+def families() -> str:
     titles = {setting.name: setting.title for setting in SETTINGS}
-    body: list[list[str]] = []
-    for setting in ("corridor", "grid", "random"):
-        for gradient in ("exact", "natural"):
-            for curve in of(setting, gradient):
-                shown = [c for c in curve.costs if math.isfinite(c.median)]
-                ends = [f"{c.size}: {number(c.median)}" for c in (shown[0], shown[-1])]
-                body.append(
-                    [titles[setting], method_label(curve.name), " → ".join(ends), *laws(curve),
-                     off(curve)]
-                )  # fmt: skip
-    return table(["family", "method", "n: steps", "p of nᵖ", "b of bⁿ", "off by"], body)
+    body = [
+        [titles[setting], method_label(c.name), first_and_last(c), *laws(c), off(c)]
+        for setting in ("corridor", "grid", "random")
+        for gradient in ("exact", "natural")
+        for c in of(setting, gradient)
+    ]
+    return markdown(["family", "method", "n: steps", "p of nᵖ", "b of bⁿ", "off by"], body)
 
 
-def families_sampled() -> list[str]:
+def families_sampled() -> str:
     titles = {setting.name: setting.title for setting in SETTINGS}
     body: list[list[str]] = []
     for setting in ("corridor", "grid", "random", "lock-uniform"):
         for curve in of(setting, "sampled", "env_steps"):
             runs = sum(len(cost.values) for cost in curve.costs)
             ended = sum(cost.solved for cost in curve.costs)
-            shown = [c for c in curve.costs if math.isfinite(c.median)]
-            ends = [f"{c.size}: {number(c.median)}" for c in (shown[0], shown[-1])]
             body.append(
-                [titles[setting], method_label(curve.name), " → ".join(ends), f"{ended} of {runs}",
-                 *laws(curve)]
+                [titles[setting], method_label(curve.name), first_and_last(curve),
+                 f"{ended} of {runs}", *laws(curve)]
             )  # fmt: skip
-    return table(["family", "method", "n: environment steps", "solved", "p of nᵖ", "b of bⁿ"], body)
+    head = ["family", "method", "n: environment steps", "solved", "p of nᵖ", "b of bⁿ"]
+    return markdown(head, body)
 
 
 def quantity(record: Record, name: str) -> float:
@@ -173,7 +155,7 @@ def per_predictor(record: Record) -> float:
     return steps / quantity(record, "predictor")
 
 
-def ratios() -> list[str]:
+def ratios() -> str:
     """Steps beside the mismatch ratio and R."""
     body: list[list[str]] = []
     for setting in ("lock", "lock-fixed", "lock-uniform"):
@@ -191,7 +173,7 @@ def ratios() -> list[str]:
                      f"{quantity(run, 'predictor'):,.1f}", f"{per_predictor(run):.2f}"]
                 )  # fmt: skip
     head = ["setting", "method", "n", "steps", "‖d/ρ‖∞", "‖d/μ_K‖∞", "R", "η · steps / R"]
-    return table(head, body)
+    return markdown(head, body)
 
 
 def _ratio(log: float) -> str:
@@ -201,7 +183,7 @@ def _ratio(log: float) -> str:
     return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
-def predictor() -> list[str]:
+def predictor() -> str:
     """Range of η · steps / R over all exact runs that ended, by setting."""
     body: list[list[str]] = []
     for setting in SETTINGS:
@@ -217,33 +199,27 @@ def predictor() -> list[str]:
                 [setting.title, "scratch" if scratch else "with a curriculum", str(len(found)),
                  f"{min(found):.2f} – {max(found):.2f}", f"{statistics.median(found):.2f}"]
             )  # fmt: skip
-    return table(["setting", "", "runs", "η · steps / R", "median"], body)
+    return markdown(["setting", "", "runs", "η · steps / R", "median"], body)
 
 
-def origin() -> list[str]:
+def origin() -> str:
     """What the runs were done with."""
     found = read_sweep(RESULTS / SWEEP_FILE)
     minutes = sum(run.costs.seconds or 0.0 for run in runs()) / 60
     ended = sum(run.completed is not None for run in runs())
     ((version, processor),) = {(run.version, run.processor) for run in runs()}
     kinds = found.versions
-    return [
+    return (
         f"{len(runs()):,} runs, {ended:,} of them solved, the others cut off at their cap; "
         f"{minutes:.0f} minutes of computing in all, on two cores that had other work. "
         f"{processor}, rollin {version}, Python {kinds['python']}, numpy "
         f"{kinds['numpy']}, numba {kinds['numba']}. Command: `{found.commands[0]}`."
-    ]
+    )
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {
-    "lock": lock,
-    "lock-fixed": lock_fixed,
+TABLES: dict[str, Callable[[], str]] = {
+    **{name: partial(cost_table, name) for name in COSTS},
     "mixed": mixed,
-    "lock-uniform": lock_uniform,
-    "sampled-steps": sampled_steps,
-    "sampled-samples": sampled_samples,
-    "fixed-steps": fixed_steps,
-    "fixed-samples": fixed_samples,
     "families": families,
     "families-sampled": families_sampled,
     "ratios": ratios,
@@ -254,7 +230,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 
 def texts() -> dict[str, str]:
     """Everything that stands in the page, by the name of its markers."""
-    return {name: "\n".join(make()) for name, make in TABLES.items()}
+    return {name: make() for name, make in TABLES.items()}
 
 
 def take_over(out: Path) -> None:

@@ -1,23 +1,29 @@
-"""Table and picture of docs/results/curricula.md, from results/curricula."""
+"""Tables and picture of docs/results/curricula.md on single tasks.
+
+From the records in results/curricula, wrong-threshold, slow-gamma, slow-maze and visited.
+"""
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, exact_test
-from rollin.report.looks import BASELINE, beta_colour
-from rollin.runs.records import Reading, Record, read_records
-from studies.point_umaze_page import markdown
+from rollin.report.style import BASELINE, beta_colour
+from rollin.runs.records import MetricAt, Record, read_records
+from studies import shared
+from studies.shared import NONE, RESULTS, committed, finished, minus
 
-RESULTS = Path(__file__).parents[1] / "results" / "curricula"
-GOALS, RETURN = Reading("goals"), Reading("return_final")
-NAMES = {
+GOALS = MetricAt("goals")
+RETURN = MetricAt("return_final")
+Key = tuple[str, ...]
+
+NAMES: dict[Key, str] = {
     ("fast", "kept", "ours", "0.1"): "ours: gap, halving, better episodes; β = 0.1",
     ("fast", "kept", "ours", "0"): "the same without roll-in",
     ("fast", "kept", "more", "0.5"): "ours, with β by need, redrawn explorers and more",
@@ -30,19 +36,13 @@ NAMES = {
     ("slow", "kept", "ours", "0"): "ours at half the speed, without roll-in",
 }
 """Conditions in the order of the table: maze, goals, scheme, β."""
-Key = tuple[str, str, str, str]
 
 
 @cache
 def runs() -> dict[Key, list[Record]]:
     """Finished runs by condition, seed by seed."""
-    found: dict[Key, list[Record]] = {key: [] for key in NAMES}
-    for record in sorted(read_records(RESULTS), key=lambda r: r.seed):
-        told = record.labels
-        key = (told["maze"], told["goals"], told["scheme"], told["beta"])
-        if record.finished:
-            found[key].append(record)
-    return {key: records for key, records in found.items() if records}
+    found = finished(read_records(RESULTS / "curricula"), "maze", "goals", "scheme", "beta")
+    return {key: found[key] for key in NAMES if key in found}
 
 
 def solved(records: Sequence[Record]) -> list[float]:
@@ -76,42 +76,21 @@ def standings(found: Mapping[str, Sequence[Record]], first: str = "curriculum") 
     """A table of how each did, by its name; first: the title of the names."""
     head = [first, "seeds", "last goal: return > 80 at the end", "last context mastered",
             "median step of mastery", "goals solved of 24, mean", "all 24 solved"]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for name, records in found.items():
-        n, done, goals = len(records), mastered(records), solved(records)
-        rows.append([name, str(n), f"{last_solved(records)} of {n}", f"{len(done)} of {n}",
+        n = len(records)
+        goals = solved(records)
+        rows.append([name, str(n), f"{last_solved(records)} of {n}", shared.mastered(records),
                      median_text(records), f"{24 * statistics.mean(goals):.1f}",
                      f"{sum(share == 1 for share in goals)} of {n}"])  # fmt: skip
-    return markdown(rows)
-
-
-HEADLINE = {
-    ("fast", "kept", "hand", "0.1"): "ROLLIN, R and Δ = 1/12 by hand",
-    ("fast", "kept", "hand-fine", "0.1"): "ROLLIN, R and Δ = 1/48 by hand",
-    ("fast", "kept", "ours", "0.1"): "ROLLIN, `--adaptive`",
-    ("fast", "kept", "ours", "0"): "`--adaptive` without roll-in",
-    ("fast", "relabelled", "hand", "0"): "baseline by hand, goals relabelled",
-}
-
-
-def readme_table() -> str:
-    """The rows that the README shows."""
-    head = ["method", "seeds that master the last context", "median step of mastery",
-            "goals solved of 24 at the end, mean"]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
-    for key, name in HEADLINE.items():
-        records = runs()[key]
-        done, n = mastered(records), len(records)
-        solved_of = f"{24 * statistics.mean(solved(records)):.1f}"
-        rows.append([name, f"**{len(done)}** of {n}", median_text(records), solved_of])
-    return markdown(rows)
+    return markdown(head, rows)
 
 
 def compared() -> str:
     """Every curriculum of the maze as it comes against ours, without relabelling."""
     ours = ("fast", "kept", "ours", "0.1")
     head = ["curriculum", "last goal solved, p", "goals solved of 24, difference of means, p"]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     other, n = runs()[ours], len(runs()[ours])
     for key, records in runs().items():
         if key == ours or key[:2] != ours[:2]:
@@ -122,14 +101,59 @@ def compared() -> str:
         difference = statistics.mean(mine) - statistics.mean(theirs)
         q = exact_permutation(mine, theirs)
         rows.append([NAMES[key], f"{here} of {m} against {there} of {n}, {p:.2g}",
-                     f"{difference:+.1f}, {q:.2g}".replace("-", "−", 1)])  # fmt: skip
-    return markdown(rows)
+                     minus(f"{difference:+.1f}, {q:.2g}")])  # fmt: skip
+    return markdown(head, rows)
+
+
+ARMS = {
+    ("visited", "0.1"): "visited places, β = 0.1",
+    ("visited", "0"): "visited places, without roll-in",
+    ("straight", "0.1"): "straight on, β = 0.1",
+}
+
+
+def visited() -> str:
+    """How both ways did; 24 goals on the path around the wall, or on the straight line."""
+    head = ["contexts", "seeds", "goals solved of 24, by seed", "mean", "return on the last goal"]
+    rows: list[list[str]] = []
+    found = finished(read_records(RESULTS / "visited"), "way", "beta")
+    for (way, beta), name in ARMS.items():
+        records = found[way, beta]
+        solved = [round(24 * (record.value(GOALS) or 0.0)) for record in records]
+        final = statistics.mean(record.value(RETURN) or 0.0 for record in records)
+        along = " (on its straight line)" if way == "straight" else ""
+        rows.append([name, str(len(records)), ", ".join(map(str, solved)) + along,
+                     f"{statistics.mean(solved):.1f}", f"{final:.1f}"])  # fmt: skip
+    return markdown(head, rows)
+
+
+CHECKS = {
+    "wrong-threshold": ("threshold", "R"),
+    "slow-gamma": ("gamma", "γ"),
+    "slow-maze": ("beta", "β"),
+}
+"""Studies by name: the label that tells their arms apart, and what that is called."""
+
+
+def checks() -> dict[str, str]:
+    """The cost of a wrong R, and the slow maze: arms from the smallest value to the largest."""
+    found = {}
+    for study, (label, title) in CHECKS.items():
+        arms = finished(committed(RESULTS / study), label)
+        named = {value: arms[value,] for (value,) in sorted(arms, key=lambda arm: float(arm[0]))}
+        found[study] = standings(named, title) if named else NONE
+    return found
 
 
 def texts() -> dict[str, str]:
     """Every table by the name of its markers."""
     named = {NAMES[key]: records for key, records in runs().items()}
-    return {"curricula": standings(named), "curricula-compared": compared()}
+    return {
+        "curricula": standings(named),
+        "curricula-compared": compared(),
+        "visited": visited(),
+        **checks(),
+    }
 
 
 def draw_steps() -> Figure:

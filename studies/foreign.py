@@ -12,23 +12,25 @@ again. Seeds come one after the other, all conditions of each, so that a stop le
 
 import argparse
 import multiprocessing
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import rollin
-from rollin.envs.maze import RADIUS
-from rollin.envs.point_umaze import PointUmaze
+from rollin.analysis.sheets import markdown
+from rollin.analysis.statistics import outcomes
+from rollin.envs.point_umaze import RADIUS, PointUmaze
 from rollin.runs.files import make_directory, read_json, write_json
-from rollin.runs.records import Costs, Curve, Record, Switch
-from rollin.runs.systems import processor
-from rollin.runs.versions import versions
-from studies.kept import keep
+from rollin.runs.records import Costs, Curve, MetricAt, Record, Switch, read_records
+from rollin.runs.systems import processor, versions
+from studies.shared import RESULTS, keep
 
 FAMILY, TASK, ENGINE = "foreign-agents", "point-umaze", "stable-baselines3"
 BETA, GAMMA, EVALUATION_SEED, EPISODES = 0.2, 0.97, 10_000, 5
@@ -67,7 +69,7 @@ def jobs(agents: list[str], deltas: list[str], seeds: int, steps: int) -> Iterat
                     yield Job(agent, arm, delta, seed, steps)
 
 
-def model_for(job: Job, teacher: rollin.Walk) -> Any:
+def model_for(job: Job, teacher: rollin.SequentialTeacher) -> Any:
     """A fresh learner; SAC with the networks and batches of our own engine on this maze."""
     from stable_baselines3 import PPO, SAC
     from stable_baselines3.common.env_util import make_vec_env
@@ -101,19 +103,21 @@ def play(job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
     curriculum = PointUmaze(delta=float(Fraction(job.delta))).curriculum
     assert curriculum is not None
-    teacher = rollin.Walk(curriculum.changed(start="delta"), 0.0 if job.arm == "bare" else BETA)
+    teacher = rollin.SequentialTeacher(
+        curriculum.changed(start="delta"), 0.0 if job.arm == "bare" else BETA
+    )
     callback = RollInCallback(teacher, level=2 if job.arm == "fresh" else 1, seed=job.seed)
     model = model_for(job, teacher)
     begun = time.process_time()
     model.learn(job.steps, callback=[callback, Stop()])
     seconds = time.process_time() - begun
-    assert callback.school is not None
+    assert callback.coordinator is not None
     explorer = callback.explorer
     explored = 0 if explorer is None else explorer.agent._n_updates
     return {
         "seconds": seconds,
         "steps": teacher.steps,
-        "hidden": callback.school.hidden + callback.school.cut,
+        "hidden": callback.coordinator.unseen_steps,
         "updates": int(model._n_updates) + explored,
         "advances": [[a.step, a.k, a.reason] for a in teacher.progress.advances],
         "completed": teacher.progress.completed.step if teacher.progress.completed else None,
@@ -147,19 +151,19 @@ def examined(model: Any, curriculum: rollin.Curriculum) -> dict[str, float]:
     return {"goals": solved / 24, "return_final": total}
 
 
-def record_of(job: Job, told: dict[str, Any]) -> Record:
+def record_of(job: Job, result: dict[str, Any]) -> Record:
     """A finished run as a record."""
-    top = int(told["K"])
+    top = int(result["K"])
     switches = [Switch(0, 0, {"kappa": 0.0})]
-    switches += [Switch(k, step, {"kappa": k / top}) for step, k, _ in told["advances"]]
-    last, end = switches[-1].k, int(told["steps"])
-    quantities = {"kappa": last / top} | {n: float(told[n]) for n in ("goals", "return_final")}
+    switches += [Switch(k, step, {"kappa": k / top}) for step, k, _ in result["advances"]]
+    last, end = switches[-1].k, int(result["steps"])
+    quantities = {"kappa": last / top} | {n: float(result[n]) for n in ("goals", "return_final")}
     curve = Curve(np.array([float(end)]), {n: np.array([v]) for n, v in quantities.items()})
-    costs = Costs(told["seconds"], end, told["hidden"], told["updates"])
+    costs = Costs(result["seconds"], end, result["hidden"], result["updates"])
     return Record(
         TASK, ENGINE, job.seed, job.steps, end, True, costs, curve, "", "", k=last, K=top,
-        switches=tuple(switches), completed=told["completed"], labels=job.labels, family=FAMILY,
-        version=told["versions"]["rollin"], processor=told["processor"],
+        switches=tuple(switches), completed=result["completed"], labels=job.labels, family=FAMILY,
+        version=result["versions"]["rollin"], processor=result["processor"],
     )  # fmt: skip
 
 
@@ -167,16 +171,61 @@ def run(job: Job, out: Path) -> str:
     """Do a run, unless it is done."""
     target = out / job.file
     if not target.exists():
-        told = play(job)
-        write_json(target, told)
-    told = read_json(target)
-    rate = told["steps"] / told["seconds"]
-    k = len(told["advances"])
-    return f"{job.file}: k = {k} of {told['K']}, goals {told['goals']:.2f}, {rate:.0f} steps/s"
+        write_json(target, play(job))
+    result = read_json(target)
+    rate = result["steps"] / result["seconds"]
+    k = len(result["advances"])
+    return f"{job.file}: k = {k} of {result['K']}, goals {result['goals']:.2f}, {rate:.0f} steps/s"
 
 
 def _run(given: tuple[Job, Path]) -> str:
     return run(*given)
+
+
+# ------------------------------------------------------------------ table
+
+WORDS = {
+    "bare": "the curriculum alone, β = 0",
+    "rollin": "`RollIn`, one learner (`level=1`)",
+    "fresh": "`RollIn` and a fresh explorer (`level=2`)",
+}
+NAMES = {"ppo": "PPO", "sac": "SAC"}
+
+Key = tuple[str, str, str]
+
+
+@cache
+def runs() -> dict[Key, list[Record]]:
+    """Finished runs by agent, Δ and arm."""
+    found: dict[Key, list[Record]] = {}
+    for record in read_records(RESULTS / FAMILY):
+        labels = record.labels
+        found.setdefault((labels["agent"], labels["delta"], labels["arm"]), []).append(record)
+    deltas = sorted({delta for _, delta, _ in found})
+    keys = [(agent, delta, arm) for agent in ARMS for delta in deltas for arm in ARMS[agent]]
+    return {key: found[key] for key in keys if key in found}
+
+
+def table() -> str:
+    """How far every arm came, with the number of its seeds."""
+    head = ["learner", "Δ", "with", "seeds", "last context k of K, by seed", "mean κ",
+            "goals solved, of 24"]  # fmt: skip
+    rows: list[list[str]] = []
+    for (agent, delta, arm), records in runs().items():
+        ks = outcomes([record.k or 0 for record in records])
+        kappa = statistics.mean(record.kappa_at(record.step) for record in records)
+        solved = [24 * (record.value(MetricAt("goals")) or 0.0) for record in records]
+        cells = [f"{ks} of {records[0].K}", f"{kappa:.2f}", f"{statistics.mean(solved):.1f}"]
+        rows.append([NAMES[agent], delta, WORDS[arm], str(len(records)), *cells])
+    return markdown(head, rows)
+
+
+def texts() -> dict[str, str]:
+    """What stands in the page, by the name of its markers."""
+    return {"foreign-agents": table()}
+
+
+# ------------------------------------------------------------------ command
 
 
 def main() -> None:

@@ -21,12 +21,11 @@ from rollin.paper.four_rooms import condition as printed
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import make_directory, write_atomically
-from rollin.runs.records import Reading, write_records
-from rollin.sweeps.jobs import Job, JobEvent
+from rollin.runs.records import MetricAt, write_records
+from rollin.sweeps.condition import Condition
 from rollin.sweeps.local import LocalExecutor
-from rollin.sweeps.queue import run_jobs
-from rollin.sweeps.study import Condition, Study
-from rollin.sweeps.sweep import directory_name
+from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.sweeps.study import Study
 
 RECORDS = Path(__file__).parents[1] / "results" / "four-rooms-gamma"
 BETAS = (0.0, HEADLINE_BETA)
@@ -103,7 +102,7 @@ STUDY = Study(
         for reward, alpha in setting.rows
         for beta in BETAS
     ),
-    (Reading("kappa"), Reading("return"), Reading("return_infinite")),
+    (MetricAt("kappa"), MetricAt("return"), MetricAt("return_infinite")),
     seeds=1,
     rows=("gamma", "adam", "reward", "alpha"),
     columns=("method", "beta"),
@@ -122,7 +121,7 @@ def jobs(out: Path) -> Iterator[Job]:
             for reward, alpha in reversed(setting.rows):
                 for beta in BETAS:
                     one = by_labels[setting.condition(reward, alpha, beta).name]
-                    place = out / directory_name(one) / f"seed={seed}"
+                    place = out / one.directory / f"seed={seed}"
                     member = one.membership(STUDY.shared)
                     yield Job(f"{one.name}, seed {seed}", one.spec(seed), place, member)
 

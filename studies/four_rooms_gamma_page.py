@@ -5,10 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from rollin.analysis.results import solved_by
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes, summarise
 from rollin.paper.four_rooms import HEADLINE_BETA, PROGRESS, RETURN, ROWS
-from rollin.report.words import solved_text
-from rollin.runs.records import Reading, Record, read_records
+from rollin.report.labels import solved_text
+from rollin.runs.records import MetricAt, Record, read_records
 from studies import four_rooms_returns as exact
 from studies.four_rooms_gamma import BETAS, CHOOSING, RECORDS, REPORTED, SETTINGS
 
@@ -21,9 +22,10 @@ def read() -> dict[Key, list[Record]]:
     names = {tuple(setting.labels.values()): setting.name for setting in SETTINGS}
     found: dict[Key, list[Record]] = defaultdict(list)
     for record in read_records(RECORDS):
-        told = record.labels
-        setting = names[told["gamma"], told["adam"]]
-        found[setting, told["reward"], float(told["alpha"]), float(told["beta"])].append(record)
+        labels = record.labels
+        setting = names[labels["gamma"], labels["adam"]]
+        row = labels["reward"], float(labels["alpha"]), float(labels["beta"])
+        found[setting, *row].append(record)
     return found
 
 
@@ -31,8 +33,8 @@ def read_table() -> dict[tuple[str, float, float], list[Record]]:
     """The default's runs of the committed table, by reward, α and β."""
     found: dict[tuple[str, float, float], list[Record]] = defaultdict(list)
     for record in read_records(RECORDS.parent / "four-rooms"):
-        told = record.labels
-        found[told["reward"], float(told["alpha"]), float(told["beta"])].append(record)
+        labels = record.labels
+        found[labels["reward"], float(labels["alpha"]), float(labels["beta"])].append(record)
     return found
 
 
@@ -43,13 +45,7 @@ def of_seeds(rows: Sequence[Record], seeds: range) -> list[Record]:
 
 def numbers(rows: Sequence[Record], quantity: str) -> list[float]:
     """A quantity at the end of each run."""
-    return [value for row in rows if (value := row.value(Reading(quantity))) is not None]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return [value for row in rows if (value := row.value(MetricAt(quantity))) is not None]
 
 
 # ------------------------------------------------------------------ without a run
@@ -71,7 +67,7 @@ def exact_table() -> str:
     head = ["γ"]
     for horizon in ("50 steps", "infinite horizon"):
         head += [f"edge, {horizon}: easy / hard", "ratio", "goal"]
-    return table([*head, "hard, α = 0.01: pays until k ="], rows)
+    return markdown([*head, "hard, α = 0.01: pays until k ="], rows)
 
 
 def fit_table() -> str:
@@ -86,7 +82,7 @@ def fit_table() -> str:
         off = f"{fit.hard / exact.HARD - 1:+.1%}"
         rows.append([name, f"{fit.gamma:.4f}", f"{fit.hard:.4f}", off, f"{fit.ratio:.2f}"])
     against = f"against {exact.HARD:.3f}"
-    return table(["final return", f"γ for {exact.EASY:.3f}", "hard", against, "ratio"], rows)
+    return markdown(["final return", f"γ for {exact.EASY:.3f}", "hard", against, "ratio"], rows)
 
 
 def horizon_table() -> str:
@@ -98,7 +94,7 @@ def horizon_table() -> str:
         returns = f"{fit.easy:.3f} / {fit.hard:.4f}"
         rows.append([str(fit.horizon), f"{fit.gamma:.4f}", returns, " / ".join(off)])
     published = f"against {exact.EASY:.3f} / {exact.HARD:.3f}"
-    return table(["steps", "γ", "edge: easy / hard", published], rows)
+    return markdown(["steps", "γ", "edge: easy / hard", published], rows)
 
 
 # ------------------------------------------------------------------ the runs
@@ -128,7 +124,7 @@ def progress_table() -> str:
             cells.append(" → ".join(ks))
         lines.append([setting.name, *cells, f"{statistics.mean(distances):.3f}"])
     names = [f"{reward}, α = {alpha:g}" for reward, alpha in ROWS]
-    return table(["k of 16, baseline → β = 0.75", *names, "mean error of κ"], lines)
+    return markdown(["k of 16, baseline → β = 0.75", *names, "mean error of κ"], lines)
 
 
 def returns_table() -> str:
@@ -157,7 +153,7 @@ def returns_table() -> str:
         lines[-1].append("; ".join(f"{easy:.2f} / {hard:.2f}" for easy, hard in pairs))
     head = ["easy / hard", "50 steps", "ratio", "infinite", "ratio", "undiscounted",
             "collects; discounted"]  # fmt: skip
-    return table(head, lines)
+    return markdown(head, lines)
 
 
 def report_table() -> str:
@@ -171,8 +167,8 @@ def report_table() -> str:
             cells.append(" / ".join(p.printed_mean for p in published))
             rows = first[reward, alpha, beta]
             means = (statistics.mean(numbers(rows, name)) for name in ("kappa", "return"))
-            told = " / ".join(f"{mean:.3f}" for mean in means)
-            cells.append(f"{told}<br>{mastered(rows)}")
+            both = " / ".join(f"{mean:.3f}" for mean in means)
+            cells.append(f"{both}<br>{mastered(rows)}")
             for setting, seeds in REPORTED.items():
                 rows = of_seeds(found[setting, reward, alpha, beta], seeds)
                 kappa, error, _ = summarise(numbers(rows, "kappa"))
@@ -186,7 +182,7 @@ def report_table() -> str:
     for setting, seeds in REPORTED.items():
         title = f"{setting}, seeds {seeds[0]} – {seeds[-1]}"
         head += [f"{title}: κ, k of the seeds", "return"]
-    return table(head, lines)
+    return markdown(head, lines)
 
 
 def mastered(rows: Sequence[Record]) -> str:

@@ -1,30 +1,28 @@
 """Tables and pictures of the four rooms, from results/four-rooms, four-rooms-rules and choices."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from rollin.analysis.curves import panels
 from rollin.analysis.group import group
-from rollin.analysis.maps import first_batches
 from rollin.analysis.results import StudyResults
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes
 from rollin.paper.four_rooms import BETAS, HEADLINE_BETA, ROWS, STEPS
 from rollin.paper.tables import find_table
 from rollin.report.charts import panels_figure
-from rollin.report.maps import reward_maps
-from rollin.report.pictures import first_batch_figure
-from rollin.report.words import summary_text
-from rollin.runs.records import Reading, Record, read_records
-from rollin.sweeps.study import Condition
+from rollin.report.labels import summary_text
+from rollin.report.maps import first_batch_figure, first_batches, reward_maps
+from rollin.runs.records import MetricAt, Record, read_records
+from rollin.sweeps.condition import Condition
+from studies.shared import RESULTS
 
-RESULTS = Path(__file__).parents[1] / "results"
 FLAGS = {
     "ours": "ours",
-    "literal": "`--literal`",
+    "literal": "`--as-printed`",
     "success-goal": "`--success goal`",
     "adam-kept": "`--no-reset-adam`",
     "gamma-0.9": "`--gamma 0.9`",
@@ -51,10 +49,6 @@ def results(table: str) -> StudyResults:
     return StudyResults(study, 1.0, runs)
 
 
-def _markdown(rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
 def _grid(quantity: str, *, contexts: bool) -> str:
     """Published mean, ours, and the last contexts of the seeds, for every cell."""
     found = results("four-rooms")
@@ -62,25 +56,26 @@ def _grid(quantity: str, *, contexts: bool) -> str:
         (c.labels["reward"], float(c.labels["alpha"]), float(c.labels["beta"])): c
         for c in found.study.conditions
     }
-    rows = [["", *(f"β = {beta:g}" if beta else "baseline" for beta in BETAS)], ["---"] * 8]
-    reading = Reading(quantity, STEPS)
+    head = ["", *(f"β = {beta:g}" if beta else "baseline" for beta in BETAS)]
+    rows: list[list[str]] = []
+    reading = MetricAt(quantity, STEPS)
     for reward, alpha in ROWS:
-        cells = [f"{reward}, α = {alpha:g}"]
+        cells = [_row_name((reward, alpha))]
         for beta in BETAS:
             condition = by_cell[reward, alpha, beta]
             result = found.at(condition, reading)
             assert result is not None
-            told = [condition.published[reading].printed_mean]
-            told.append(f"**{summary_text(result.summary, 3)}**")
+            lines = [condition.published[reading].printed_mean]
+            lines.append(f"**{summary_text(result.summary, 3)}**")
             if contexts:
-                told.append(outcomes(run.k or 0 for run in found.runs[condition]))
-                told.append(_mastered(found, condition, reading))
-            cells.append("<br>".join(told))
+                lines.append(_contexts(found.runs[condition]))
+                lines.append(_mastered(found, condition, reading))
+            cells.append("<br>".join(lines))
         rows.append(cells)
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
-def _mastered(found: StudyResults, condition: Condition, reading: Reading) -> str:
+def _mastered(found: StudyResults, condition: Condition, reading: MetricAt) -> str:
     """How many seeds master the last context."""
     solved = found.solved(condition, reading)
     assert solved is not None
@@ -90,20 +85,21 @@ def _mastered(found: StudyResults, condition: Condition, reading: Reading) -> st
 def readme_table() -> str:
     """The headline cells, published and ours, with how many seeds master the last context."""
     found = results("four-rooms-summary")
-    reading = Reading("kappa", STEPS)
-    rows = [["reward, entropy", "baseline", f"ROLLIN, β = {HEADLINE_BETA:g}"], ["---"] * 3]
+    reading = MetricAt("kappa", STEPS)
+    head = ["reward, entropy", "baseline", f"ROLLIN, β = {HEADLINE_BETA:g}"]
+    rows: list[list[str]] = []
     for reward, alpha in ROWS:
-        cells = [f"{reward}, α = {alpha:g}"]
+        cells = [_row_name((reward, alpha))]
         for condition in found.study.conditions:
-            told = condition.labels
-            if (told["reward"], float(told["alpha"])) == (reward, alpha):
+            labels = condition.labels
+            if (labels["reward"], float(labels["alpha"])) == (reward, alpha):
                 result = found.at(condition, reading)
                 assert result is not None
                 printed = condition.published[reading].printed_mean
-                mean, done = result.summary.mean, _mastered(found, condition, reading)
-                cells.append(f"{printed} → **{mean:.3f}**, {done}")
+                done = _mastered(found, condition, reading)
+                cells.append(f"{printed} → **{result.summary.mean:.3f}**, {done}")
         rows.append(cells)
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
 def choices_table() -> str:
@@ -112,13 +108,13 @@ def choices_table() -> str:
     for record in read_records(RESULTS / "choices"):
         found[record.labels["setting"], record.labels["beta"]].append(record)
     head = ["setting", "baseline: k", "ROLLIN, β = 0.75: k", "ROLLIN: return"]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for setting, flag in FLAGS.items():
         plain, rolled = (found[setting, beta] for beta in ("0", "0.75"))
         ks = [", ".join(str(record.k) for record in some) for some in (plain, rolled)]
-        returns = (record.value(Reading("return")) or 0.0 for record in rolled)
+        returns = (record.value(MetricAt("return")) or 0.0 for record in rolled)
         rows.append([flag, *ks, ", ".join(_short(value) for value in returns)])
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
 def _short(value: float) -> str:
@@ -143,11 +139,11 @@ def _published(quantity: str, row: Row, beta: float) -> str:
     for condition in results("four-rooms").study.conditions:
         label = condition.labels
         if (label["reward"], float(label["alpha"])) == row and float(label["beta"]) == beta:
-            return condition.published[Reading(quantity, STEPS)].printed_mean
+            return condition.published[MetricAt(quantity, STEPS)].printed_mean
     raise KeyError(row, beta)
 
 
-def _contexts(runs: list[Record]) -> str:
+def _contexts(runs: Sequence[Record]) -> str:
     """Last contexts, the farthest first."""
     return outcomes(run.k or 0 for run in runs)
 
@@ -165,7 +161,7 @@ def success_rules_table() -> str:
         ("`--success goal` (Appendix F.2)", "choices", "success-goal"),
     )
     head = ["baseline → ROLLIN, β = 0.75", "published κ", *(title for title, _, _ in columns)]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     found = {study: _runs(study) for _, study, _ in columns}
     betas = (0.0, HEADLINE_BETA)
     for row in ROWS:
@@ -175,7 +171,7 @@ def success_rules_table() -> str:
             for _, study, setting in columns
         ]
         rows.append([_row_name(row), kappas, *cells])
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
 def success_from_table() -> str:
@@ -183,8 +179,8 @@ def success_from_table() -> str:
 
     Without the row that the baseline finishes.
     """
-    rows = [["baseline → ROLLIN, β = 0.75", "over the batch (default)", "`--success-from rho`"]]
-    rows.append(["---"] * len(rows[0]))
+    head = ["baseline → ROLLIN, β = 0.75", "over the batch (default)", "`--success-from rho`"]
+    rows: list[list[str]] = []
     default, other = _runs("four-rooms"), _runs("four-rooms-rules")
     for row in ROWS[:-1]:
         cells = [
@@ -192,14 +188,14 @@ def success_from_table() -> str:
             for found, setting in ((default, ""), (other, "success-from-rho"))
         ]
         rows.append([_row_name(row), *cells])
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
 def recursive_table() -> str:
     """Published values beside roll-in from ρ and from μ_{k-1}: last contexts and returns."""
     head = ["ROLLIN", "published κ", "published return", "from ρ (default): k", "return"]
     head += ["`--mu recursive`: k", "return"]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     default, other = _runs("four-rooms"), _runs("four-rooms-rules")
     for (setting, reward, alpha, beta), runs in other.items():
         if setting == "mu-recursive":
@@ -208,12 +204,12 @@ def recursive_table() -> str:
             for some in (default["", reward, alpha, beta], runs):
                 cells += [_contexts(some), _range(some)]
             rows.append([f"{_row_name(row)}, β = {beta:g}", *cells])
-    return _markdown(rows)
+    return markdown(head, rows)
 
 
 def _range(runs: list[Record]) -> str:
     """The smallest and the largest return of the seeds."""
-    returns = [run.value(Reading("return")) or 0.0 for run in runs]
+    returns = [run.value(MetricAt("return")) or 0.0 for run in runs]
     low, high = _short(min(returns)), _short(max(returns))
     return low if low == high else f"{low} – {high}"
 
@@ -226,6 +222,8 @@ def _row_name(row: Row) -> str:
 def texts() -> dict[str, str]:
     """Tables of docs/results/four-rooms.md by the name of their markers."""
     return {
+        "rooms-headline": readme_table(),
+        "choices": choices_table(),
         "rooms-kappa": _grid("kappa", contexts=True),
         "rooms-return": _grid("return", contexts=False),
         "rooms-success": success_rules_table(),

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from rollin.paper.four_rooms import HEADLINE_BETA, RETURN
 from rollin.tabular import soft
-from rollin.tabular.four_rooms import REWARDS, four_rooms
-from rollin.tabular.grid import COLLECT
+from rollin.tabular.families import COLLECT, REWARDS, four_rooms
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
 from rollin.tabular.start import Start, roll_in
 

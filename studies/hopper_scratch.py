@@ -21,15 +21,12 @@ from gymnasium.wrappers import FlattenObservation
 
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.registry import make_raw
-from rollin.runs.engines import engine_for
-from rollin.runs.execute import run
+from rollin.runs.engines import engine_for, run
+from rollin.runs.engines.rollin_run import means_at
 from rollin.runs.files import make_directory, write_atomically
-from rollin.runs.options import configured
-from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RunSpec
-from rollin.runs.systems import processor
-from rollin.runs.versions import versions
-from rollin.runs.windows import means_at
+from rollin.runs.metrics import read_metrics
+from rollin.runs.spec import RunSpec, configured
+from rollin.runs.systems import processor, versions
 from rollin.texts import csv_text
 
 RESULTS = Path(__file__).parents[1] / "results" / "hopper"

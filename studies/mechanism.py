@@ -28,9 +28,8 @@ from rollin.envs.context_env import ContextEnv
 from rollin.envs.point_umaze import PointUmaze
 from rollin.runs.files import make_directory, write_atomically, write_json
 from rollin.runs.records import Costs, Curve, Record, Switch, write_records
-from rollin.runs.systems import processor
-from rollin.runs.versions import versions
-from rollin.sac.make import make_learner
+from rollin.runs.systems import processor, versions
+from rollin.sac import make_learner
 from rollin.streams import Streams
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.study import Study

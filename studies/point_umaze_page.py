@@ -1,23 +1,22 @@
-"""Tables and pictures of docs/results/point-umaze.md, from the records in results/point-umaze."""
+"""Tables and pictures of results/point-umaze/README.md, from the records in results/point-umaze."""
 
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from scipy import stats
 
 from rollin.analysis.curves import over_seeds, traces_of
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes, summarise
-from rollin.report.looks import BASELINE, beta_colour
+from rollin.report.style import BASELINE, beta_colour
 from rollin.runs.records import Record, Switch, read_records
+from studies.shared import RESULTS, mastered
 
-RESULTS = Path(__file__).parents[1] / "results" / "point-umaze"
-MECHANISM = RESULTS.with_name("mechanism")
 TITLES = {
     "demo": "the task as it comes: Δ = 1/12",
     "slow": "half the speed, without the first goal",
@@ -28,7 +27,6 @@ WAYS = {
     "fresh": ("a fresh π_exp from the start", "#d97706"),
     "rollin": ("roll-in, then a fresh π_exp", "#7c3aed"),
 }
-README = (("baseline", 0.0), ("fresh", 0.1), ("rollin", 0.1))
 MASTERED = "seeds that master the last context"
 CORNER = 5  # the first context behind the first corner at Δ = 1/12
 
@@ -39,9 +37,9 @@ Key = tuple[str, str, float]
 def runs() -> dict[Key, list[Record]]:
     """The committed runs by setting, method and β."""
     found: dict[Key, list[Record]] = defaultdict(list)
-    for record in read_records(RESULTS):
-        told = record.labels
-        found[told["setting"], told["method"], float(told["beta"])].append(record)
+    for record in read_records(RESULTS / "point-umaze"):
+        labels = record.labels
+        found[labels["setting"], labels["method"], float(labels["beta"])].append(record)
     return found
 
 
@@ -69,7 +67,7 @@ def table(setting: str) -> str:
     """κ after the run, contexts reached by seed, seeds that mastered all."""
     head = ["method", "κ after 300,000 steps", "last context k, by seed"]
     head += ["mastered the last context", "median step of that", "p against the baseline"]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for key, records in runs().items():
         where, method, beta = key
         if where != setting:
@@ -86,12 +84,7 @@ def table(setting: str) -> str:
         against = kappas((setting, "baseline", 0.0))
         p = "" if method == "baseline" else f"{chance(values, against):.2g}"
         rows.append([label(method, beta), f"{mean:.2f} ± {error:.2f}", reached, count, when, p])
-    return markdown(rows)
-
-
-def markdown(rows: list[list[str]]) -> str:
-    """A table of Markdown."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown(head, rows)
 
 
 def chance(one: list[float], other: list[float]) -> float:
@@ -99,43 +92,24 @@ def chance(one: list[float], other: list[float]) -> float:
     return float(stats.mannwhitneyu(one, other, alternative="two-sided").pvalue)
 
 
-def mastered(records: list[Record]) -> str:
-    """How many seeds mastered the last context."""
-    return f"{sum(r.completed is not None for r in records)} of {len(records)}"
-
-
 def ablation() -> str:
     """ROLLIN beside the fresh explorer without roll-in, at the same β."""
-    rows = [["setting", "ROLLIN: κ", "fresh explorer: κ", "p", MASTERED], ["---"] * 5]
+    head = ["setting", "ROLLIN: κ", "fresh explorer: κ", "p", MASTERED]
+    rows: list[list[str]] = []
     for setting, method, beta in runs():
         if method == "fresh":
             fresh, rolled = (kappas((setting, name, beta)) for name in ("fresh", "rollin"))
             means = [f"{statistics.mean(values):.2f}" for values in (rolled, fresh)]
             done = [mastered(runs()[setting, name, beta]) for name in ("rollin", "fresh")]
-            told = f"{done[0]}, fresh explorer {done[1]}"
-            rows.append([f"{setting}, β = {beta:g}", *means, f"{chance(rolled, fresh):.2g}", told])
-    return markdown(rows)
-
-
-def readme_table() -> str:
-    """The rows that the first page shows, with how many seeds master the last context."""
-    head = ["method", "κ, mean of 10 seeds", "seeds that get around the first corner",
-            MASTERED]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
-    for method, beta in README:
-        key = ("demo", method, beta)
-        records = runs()[key]
-        around = sum((record.k or 0) > CORNER for record in records)
-        done = sum(record.completed is not None for record in records)
-        mean = statistics.mean(kappas(key))
-        rows.append([label(method, beta), f"**{mean:.2f}**", str(around), str(done)])
-    return markdown(rows)
+            both = f"{done[0]}, fresh explorer {done[1]}"
+            rows.append([f"{setting}, β = {beta:g}", *means, f"{chance(rolled, fresh):.2g}", both])
+    return markdown(head, rows)
 
 
 @cache
 def touches() -> list[Switch]:
     """The switches of the study `mechanism`: episodes played, and those that touch the goal."""
-    found = [switch for record in read_records(MECHANISM) for switch in record.switches]
+    found = [switch for record in read_records(RESULTS / "mechanism") for switch in record.switches]
     return [switch for switch in found if switch.numbers]
 
 
@@ -150,12 +124,12 @@ def mechanism() -> str:
     head = ["context k", "seeds that came there",
             "π_main from the start (seeds in which it never does)",
             "a fresh π_exp from the start", "roll-in, then a fresh π_exp"]  # fmt: skip
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for k, ways in sorted(counts.items()):
         shares = [f"{statistics.mean(ways[way]) / episodes:.1%}" for way in WAYS]
         blind, seeds = sum(count == 0 for count in ways["main"]), len(ways["main"])
         rows.append([str(k), str(seeds), f"{shares[0]} ({blind} of {seeds})", *shares[1:]])
-    return markdown(rows)
+    return markdown(head, rows)
 
 
 def texts() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Table of docs/performance.md: does SAC learn the same with bfloat16 products as with float32?
+"""Table of benchmarks/README.md: does SAC learn the same with bfloat16 products as with float32?
 
     python -m studies.precision_page runs/precision runs/precision-small   # collects finished runs
 
@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from rollin.analysis.collect import collect
-from rollin.runs.records import Reading, Record
-from studies.kept import committed, keep
-from studies.point_umaze_page import markdown
+from rollin.analysis.sheets import markdown
+from rollin.runs.records import MetricAt, Record
+from studies import shared
+from studies.shared import committed, keep
 
-RESULTS = Path(__file__).parents[1] / "results" / "precision"
-GOALS = Reading("goals")
+RESULTS = shared.RESULTS / "precision"
+GOALS = MetricAt("goals")
 SEEDS = {
     "Hopper-v5": 5,
     "Ant-v5": 3,
@@ -74,7 +75,7 @@ def _cell(scores: Sequence[float]) -> str:
 def table(records: Sequence[Record]) -> str:
     """A row for each task: mean ± standard deviation of the scores (seeds), ratio, test."""
     head = ["task (seeds needed)", "float32", "bfloat16", "ratio", "p", "within a tenth"]
-    rows = [head, ["---"] * len(head)]
+    rows: list[list[str]] = []
     for task, planned in SEEDS.items():
         of_task = sorted((r for r in records if r.task == task), key=lambda r: r.seed)
         single, half = (
@@ -84,7 +85,7 @@ def table(records: Sequence[Record]) -> str:
         ratio = f"{np.mean(half) / np.mean(single):.2f}" if single and half else "–"
         found = verdict(single, half, planned)
         rows.append([f"{task} ({planned})", _cell(single), _cell(half), ratio, *found])
-    return markdown(rows)
+    return markdown(head, rows)
 
 
 def texts() -> dict[str, str]:

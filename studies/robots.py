@@ -33,18 +33,19 @@ from rollin.errors import RollinError
 from rollin.paper import antmaze, velocity
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import condition_key, engine, spec_of
+from rollin.runs.engines import run as run_spec
 from rollin.runs.engines.rollin_run import REPLAY
-from rollin.runs.execute import run as run_spec
 from rollin.runs.files import make_directory, read_json, write_atomically
-from rollin.runs.records import Reading, write_records
+from rollin.runs.records import MetricAt, write_records
 from rollin.runs.spec import Membership, RunSpec
 from rollin.sac.replay import HEADER, RowLayout
-from rollin.sweeps.published import Published
-from rollin.sweeps.study import Condition, Study
-from rollin.sweeps.sweep import directory_name, find_runs
-from studies.kept import Key, committed, key_of, merge_rows, rows_by_run
+from rollin.sweeps.condition import Condition, Published
+from rollin.sweeps.study import Study
+from rollin.sweeps.sweep import find_runs
+from studies.shared import RESULTS as ROOT
+from studies.shared import Key, committed, key_of, merge_rows, newer, rows_by_run
 
-RESULTS = Path(__file__).parents[1] / "results" / "robots"
+RESULTS = ROOT / "robots"
 SEEDS = 8  # of the paper
 UNTIL = 500_000  # steps; the paper reads at these and at twice as many
 EVERY = 50_000  # steps between two readings
@@ -61,7 +62,7 @@ _PRINTED = {"literal": True, "kappa": "index", "head_gain": math.sqrt(2.0), "exp
 """With what the code had before the published tables were read closely, under today's options."""
 
 
-def _published(task: str, method: str, sampling: str) -> Mapping[Reading, Published]:
+def _published(task: str, method: str, sampling: str) -> Mapping[MetricAt, Published]:
     """What the paper prints of a condition."""
     told = {"env": task, "method": method, "beta": "0.1" if method == "rollin" else "0"}
     maze = {"setting": "vanilla", "noise": "0", "sampling": sampling, "delta": "1/24"}
@@ -71,42 +72,41 @@ def _published(task: str, method: str, sampling: str) -> Mapping[Reading, Publis
     return {}
 
 
-def _condition(
-    reading: str, task: str, method: str, until: int = UNTIL, **options: Any
-) -> Condition:
+def _condition(reading: str, task: str, method: str, **options: Any) -> Condition:
     beta = "0.1" if method == "rollin" else "0"
     labels = {"reading": reading, "env": task, "method": method, "beta": beta}
     printed = _PRINTED if reading == "printed" else {}
     given = {"method": method, **options, **printed}
     sampling = str(options.get("sampling", "uniform"))
-    return Condition(labels, task, given, _published(task, method, sampling), until)
+    return Condition(labels, task, given, _published(task, method, sampling))
 
 
-CONDITIONS = (
-    _condition("tables", "hopper", "baseline"),
-    _condition("tables", "hopper", "rollin"),
-    _condition("tables", "ant", "baseline"),
-    _condition("tables", "ant", "rollin"),
-    _condition("tables", "hopper", "scratch"),
-)
-FIRST_LOOK = (
-    _condition("printed", "hopper", "rollin"),
-    _condition("printed", "hopper", "baseline"),
-    _condition("printed", "hopper", "scratch"),
-    _condition("printed", "antmaze-umaze", "rollin", 300_000, **_MAZE),
-    _condition("printed", "antmaze-umaze", "baseline", 300_000, **_MAZE),
-    _condition("printed", "humanoid", "rollin", 273_000),
-    _condition("printed", "walker", "rollin", 131_000),
-    _condition("printed", "ant", "rollin", 102_000),
-)
+CONDITIONS = {
+    _condition("tables", "hopper", "baseline"): UNTIL,
+    _condition("tables", "hopper", "rollin"): UNTIL,
+    _condition("tables", "ant", "baseline"): UNTIL,
+    _condition("tables", "ant", "rollin"): UNTIL,
+    _condition("tables", "hopper", "scratch"): UNTIL,
+}
+FIRST_LOOK = {
+    _condition("printed", "hopper", "rollin"): UNTIL,
+    _condition("printed", "hopper", "baseline"): UNTIL,
+    _condition("printed", "hopper", "scratch"): UNTIL,
+    _condition("printed", "antmaze-umaze", "rollin", **_MAZE): 300_000,
+    _condition("printed", "antmaze-umaze", "baseline", **_MAZE): 300_000,
+    _condition("printed", "humanoid", "rollin"): 273_000,
+    _condition("printed", "walker", "rollin"): 131_000,
+    _condition("printed", "ant", "rollin"): 102_000,
+}
 READINGS = {"tables": CONDITIONS, "printed": FIRST_LOOK}
+"""Conditions with the step at which their runs stop."""
 
 
 def _study(conditions: tuple[Condition, ...], step: int = UNTIL) -> Study:
     return Study(
         "robots",
         conditions,
-        tuple(Reading(quantity, step) for quantity in velocity.QUANTITIES),
+        tuple(MetricAt(quantity, step) for quantity in velocity.QUANTITIES),
         SEEDS,
         rows=("reading", "env"),
         columns=("method", "beta"),
@@ -130,11 +130,11 @@ def run(
     begun = {run_.recorded_hash(): run_.path for run_ in find_runs(out)} if out.is_dir() else {}
     jobs = []
     for seed in range(seeds):
-        for condition in READINGS[reading]:
-            steps = until or condition.until or UNTIL
+        for condition, default in READINGS[reading].items():
+            steps = until or default
             if known.get((condition.name, str(seed)), 0) < steps:
                 spec, member = condition.spec(seed), condition.membership(STUDY.shared)
-                place = out / directory_name(condition) / f"seed={seed}"
+                place = out / condition.directory / f"seed={seed}"
                 jobs.append((spec, begun.get(spec.hash, place), steps, member))
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
         for name, step in pool.imap_unordered(run_one, jobs, chunksize=1):
@@ -169,38 +169,38 @@ def collect(out: Path, results: Path = RESULTS) -> None:
     """Records of all runs below a directory, put to those that are kept, and visits.csv."""
     every = _study(STUDY.conditions)
     steps = range(EVERY, UNTIL + 1, EVERY)
-    wide = replace(every, readings=tuple(Reading("kappa", step) for step in steps))
+    wide = replace(every, readings=tuple(MetricAt("kappa", step) for step in steps))
     found = collect_records([out], [wide], unfinished=True)
     for note in found.skipped:
         print(f"Passed over {note}")
     grouping = group(found.records, [every])
     for record in grouping.others:
         print(f"Passed over {record.path}: its options are not those of a condition of this study")
-    kept = {key_of(record): record for record in committed(results)}
-    count = 0
-    visits: dict[Key, list[Sequence[Any]]] = {}
-    for condition, by_scale in grouping.runs.items():
-        for record in (record for runs in by_scale.values() for record in runs):
-            new = replace(
-                record,
-                labels=condition.labels,
-                family=STUDY.shared,
-                scale=1.0,
-                processor=record.processor or earlier_machine(record.path),
-            )
-            if key_of(new) in kept and kept[key_of(new)].step > new.step:
-                print(f"Passed over {record.path}: the records have a longer run of its seed")
-                continue
-            kept[key_of(new)] = new
-            count += 1
-            if record.path is not None and record.options.get("keep_replay"):
-                visits[key_of(new)] = list(visits_of(RunDirectory(record.path)))
-    ordered = [kept[key] for key in sorted(kept, key=lambda key: (key[0], int(key[1])))]
+    of_study = [
+        replace(
+            record,
+            labels=condition.labels,
+            family=STUDY.shared,
+            scale=1.0,
+            processor=record.processor or earlier_machine(record.path),
+        )
+        for condition, by_scale in grouping.runs.items()
+        for runs in by_scale.values()
+        for record in runs
+    ]
+    records = list(newer(of_study, results))
+    visits = {
+        key_of(record): list(visits_of(RunDirectory(record.path)))
+        for record in records
+        if record.path is not None and record.options.get("keep_replay")
+    }
+    all_of_them = {key_of(record): record for record in (*committed(results), *records)}
+    ordered = sorted(all_of_them.values(), key=lambda r: (key_of(r)[0], r.seed))
     make_directory(results)
     for name, text in write_records(ordered).items():
         write_atomically(results / name, text)
     merge_rows(results / "visits.csv", COLUMNS["visits.csv"], visits)
-    print(f"{count} runs into {results}")
+    print(f"{len(records)} runs into {results}")
 
 
 def earlier_machine(path: Path | None) -> str:

@@ -1,7 +1,7 @@
 """Tables and pictures of docs/results/robots.md, from the records in results/robots."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
@@ -14,19 +14,17 @@ from matplotlib.figure import Figure
 from rollin.analysis.curves import panels
 from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, solved_by
-from rollin.analysis.sheet import Sheet, sheet
+from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import improvement_interval, summarise
 from rollin.curriculum.contexts import polyline
-from rollin.envs.umaze import PATH, UMAZE
+from rollin.envs.point_umaze import PATH, UMAZE
 from rollin.paper import velocity
 from rollin.paper.antmaze import PROGRESS, STEP
 from rollin.report.charts import curves_figure
-from rollin.report.looks import own_colour
-from rollin.report.words import method_text, quantity_text, summary_text
-from rollin.runs.records import Reading, Record
-from rollin.sweeps.published import Published
-from rollin.sweeps.study import Condition
-from studies.kept import committed, key_of
+from rollin.report.labels import method_text, quantity_text, summary_text
+from rollin.report.style import own_colour
+from rollin.runs.records import MetricAt, Record
+from rollin.sweeps.condition import Condition, Published
 from studies.robots import (
     CELL,
     CONDITIONS,
@@ -37,6 +35,7 @@ from studies.robots import (
     UNTIL,
     read,
 )
+from studies.shared import committed, key_of
 
 ENOUGH = 4  # seeds of each method from which they are compared
 DIGITS = {"kappa": 2, "x_velocity": 2, "return": 0}
@@ -77,13 +76,13 @@ def runs(reading: str, task: str | None = None) -> list[tuple[Condition, list[Re
 
 def k_at(record: Record, step: int) -> str:
     """The context after a step."""
-    kappa = record.value(Reading("kappa", step))
+    kappa = record.value(MetricAt("kappa", step))
     return "–" if kappa is None or record.K is None else str(round(kappa * record.K))
 
 
 def shown(record: Record, quantity: str) -> str:
     """A quantity at the end of a run, as the tables show it."""
-    value = record.value(Reading(quantity))
+    value = record.value(MetricAt(quantity))
     return "–" if value is None else f"{value:.{DIGITS[quantity]}f}"
 
 
@@ -91,7 +90,7 @@ def at_step(step: int, reading: str, task: str) -> Sheet:
     """Published and our quantities at a step, over the seeds that have reached it."""
     rows = []
     for condition, records in runs(reading, task):
-        here = [r for r in records if r.value(Reading("return", step)) is not None]
+        here = [r for r in records if r.value(MetricAt("return", step)) is not None]
         if here:
             rows.append(_row(step, condition, here))
     return sheet(
@@ -105,7 +104,7 @@ def at_step(step: int, reading: str, task: str) -> Sheet:
 def _row(step: int, condition: Condition, records: Sequence[Record]) -> list[str]:
     cells = [method_text(condition.labels), str(len(records))]
     for quantity, digits in DIGITS.items():
-        reading = Reading(quantity, step)
+        reading = MetricAt(quantity, step)
         values = [value for r in records if (value := r.value(reading)) is not None]
         if not values:
             cells.append("–")
@@ -120,7 +119,7 @@ def _row(step: int, condition: Condition, records: Sequence[Record]) -> list[str
 
 def values_at(step: int, task: str, method: str, quantity: str) -> list[float]:
     """What the seeds of a method have at a step, those that have reached it."""
-    reading = Reading(quantity, step)
+    reading = MetricAt(quantity, step)
     return [
         value
         for condition, records in runs("tables", task)
@@ -258,7 +257,7 @@ def tables() -> list[Sheet]:
 # ------------------------------------------------------------------ pictures
 
 
-def draw_curves(conditions: Sequence[Condition], *tasks: str) -> Figure:
+def draw_curves(conditions: Iterable[Condition], *tasks: str) -> Figure:
     """Learning curves of some tasks."""
     known = results()
     chosen = [c for c in conditions if c.task in tasks and c in known.runs]
@@ -276,7 +275,7 @@ def draw_dots() -> Figure:
         found = runs("tables", task)
         names = [method_text(condition.labels) for condition, _ in found]
         for axis, quantity in zip(row, DIGITS, strict=True):
-            reading = Reading(quantity, UNTIL)
+            reading = MetricAt(quantity, UNTIL)
             for height, (condition, records) in enumerate(found):
                 if quantity == "kappa" and condition.labels["method"] == "scratch":
                     continue  # it has one context
@@ -284,12 +283,12 @@ def draw_dots() -> Figure:
             axis.set_yticks(range(len(names)), names if axis is row[0] else [""] * len(names))
             axis.set_ylim(len(names) - 0.5, -0.5)
             axis.set_xlim(left=0.0, right=1.05 if quantity == "kappa" else None)
-            axis.set_xlabel(f"{quantity_text(quantity)}, {task}")
+            axis.set_xlabel(f"{quantity_text(quantity, 'rollin')}, {task}")
     return figure
 
 
 def _draw_dots(
-    axis: Any, height: int, condition: Condition, records: Sequence[Record], reading: Reading
+    axis: Any, height: int, condition: Condition, records: Sequence[Record], reading: MetricAt
 ) -> None:
     values = [value for r in records if (value := r.value(reading)) is not None]
     tint = own_colour(condition.labels) or "0.3"
@@ -311,7 +310,7 @@ def draw_visits() -> Figure:
     for ax, (key, rows) in zip(axes, found.items(), strict=True):
         record = records[key]
         # the printed reading has a context at the start, so that κ is the position, too
-        UMAZE.draw(ax, polyline(PATH)(record.value(Reading("kappa")) or 0.0), [])
+        UMAZE.draw(ax, polyline(PATH)(record.value(MetricAt("kappa")) or 0.0), [])
         edges = np.arange(-2, 10 + CELL / 2, CELL)
         counts = np.zeros((len(edges) - 1, len(edges) - 1))
         for row in rows:
@@ -331,6 +330,8 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "robots-seeds": lambda: draw_curves(CONDITIONS, "hopper", "ant"),
     "robots-dots": draw_dots,
     "robots-hopper": lambda: draw_curves(FIRST_LOOK, "hopper"),
-    "robots-others": lambda: draw_curves(FIRST_LOOK, "antmaze-umaze", "humanoid", "walker", "ant"),
+    "robots-others": lambda: draw_curves(
+        tuple(FIRST_LOOK), "antmaze-umaze", "humanoid", "walker", "ant"
+    ),
     "robots-visits": draw_visits,
 }

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rollin.report.looks import BASELINE, ROLLIN
+from rollin.report.style import BASELINE, ROLLIN
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
-from rollin.runs.rows import read_metrics
+from rollin.runs.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "results" / "sac" / "hopper.csv"
@@ -38,7 +38,7 @@ def read(path: Path) -> list[tuple[str, int, int, float, float]]:
     else:
         config = spec_of(RunDirectory.open(path)).config
         name, seed = f"rollin {config.learner}", config.seed
-        means, spreads = metrics["eval_return"], metrics["eval_return_std"]
+        means, spreads = metrics["return"], metrics["return_std"]
     rows = zip(metrics["step"], means, spreads, strict=True)
     return [(name, seed, int(step), round(m, 2), round(s, 2)) for step, m, s in rows]
 

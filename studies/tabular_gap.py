@@ -8,14 +8,19 @@ The share λ was looked at on seed 0 of four rooms (0.4, 0.6 and 0.8) and kept a
 on are for reporting. Exact gradients have no noise: one run tells all.
 """
 
+import statistics
 import sys
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
+from rollin.analysis.sheets import markdown
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
-from rollin.runs.records import Reading
-from rollin.sweeps.study import Condition, Study
-from studies.kept import keep
+from rollin.runs.records import MetricAt, Record, read_records
+from rollin.sweeps.condition import Condition
+from rollin.sweeps.study import Study
+from studies.shared import NONE, RESULTS, finished, keep, mastered
 
 FIRST_SEED, SEEDS, STEPS = 20, 5, 30_000
 RULES = ("success", "gap")
@@ -45,7 +50,7 @@ def _member(task: str, n: int, beta: float, rule: str) -> Condition:
 ROOMS = Study(
     "tabular-gap",
     tuple(_room(*cell, beta, rule) for cell in CELLS for beta in BETAS for rule in RULES),
-    (Reading("kappa"), Reading("return")),
+    (MetricAt("kappa"), MetricAt("return")),
     seeds=SEEDS,
     rows=("reward", "alpha", "beta"),
     columns=("rule",),
@@ -61,7 +66,7 @@ FAMILIES = Study(
         for beta in (0.0, 0.5)
         for rule in RULES
     ),
-    (Reading("steps_to_solve"), Reading("solved")),
+    (MetricAt("steps_to_solve"), MetricAt("solved")),
     seeds=SEEDS,
     rows=("family", "n", "beta"),
     columns=("rule",),
@@ -69,13 +74,61 @@ FAMILIES = Study(
     title="Families of MDPs without a threshold",
 )
 
-RECORDS = Path(__file__).parents[1] / "results" / "tabular-gap"
+RECORDS = RESULTS / "tabular-gap"
 
 
 def collect(sweeps: list[Path]) -> None:
     """Write the records of all finished runs beside those that are committed."""
     results = sorted(path for out in sweeps for path in out.glob("*/seed=*/result.json"))
     keep([read_record(RunDirectory(path.parent)) for path in results], RECORDS)
+
+
+# ------------------------------------------------------------------ tables
+
+NAMES = {"success": "success rate of one half", "gap": "gap"}
+
+
+def table() -> str:
+    """Gradient steps until the last context is solved, by family and size."""
+    found: dict[tuple[str, int, str, str], list[float]] = defaultdict(list)
+    for record in read_records(RECORDS):
+        labels = record.labels
+        steps = record.value(MetricAt("steps_to_solve"))
+        if record.family == "tabular-gap-families" and steps is not None:
+            found[labels["family"], int(labels["n"]), labels["beta"], labels["rule"]].append(steps)
+    head = ["MDP", "n", "β", *NAMES.values(), "gap over the other"]
+    rows: list[list[str]] = []
+    for family, (sizes, _) in FAMILY.items():
+        for n in sizes:
+            for beta in ("0", "0.5"):
+                means = [statistics.mean(found[family, n, beta, rule]) for rule in RULES]
+                steps = [f"{mean:,.0f}" for mean in means]
+                rows.append([family, str(n), beta, *steps, f"{means[1] / means[0]:.2f}"])
+    return markdown(head, rows)
+
+
+def rooms() -> str:
+    """Four rooms: the last context of each seed with either rule, and how many master the last."""
+    records = [record for record in read_records(RECORDS) if record.family == "tabular-gap"]
+    found = finished(records, "reward", "alpha", "beta", "rule")
+    head = ["reward, entropy", "β", *(f"{name}: k of 16, by seed" for name in NAMES.values())]
+    rows: list[list[str]] = []
+    for reward, alpha in CELLS:
+        for beta in BETAS:
+            arms = [found[reward, f"{alpha:g}", f"{beta:g}", rule] for rule in RULES]
+            if all(arms):
+                rows.append([f"{reward}, α = {alpha:g}", f"{beta:g}", *map(_walked, arms)])
+    return markdown(head, rows) if rows else NONE
+
+
+def _walked(records: Sequence[Record]) -> str:
+    ks = ", ".join(str(record.k) for record in records)
+    return f"{ks}; {mastered(records)} master the last"
+
+
+def texts() -> dict[str, str]:
+    """Every table by the name of its markers."""
+    return {"tabular-gap": table(), "tabular-gap-rooms": rooms()}
 
 
 if __name__ == "__main__":

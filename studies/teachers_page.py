@@ -6,7 +6,7 @@ they say how to make some.
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rollin.analysis.curves import over_seeds, traces_of
+from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, improvement_interval, summarise
 from rollin.paper.curricula import FAMILY, GOALS, READINGS, SMALL_TASKS, studies
-from rollin.report.looks import BASELINE, ROLLIN, SPARE
-from rollin.runs.records import Record, read_records
-from studies.point_umaze_page import markdown
+from rollin.report.style import BASELINE, ROLLIN, SPARE
+from rollin.runs.records import Record
+from studies import shared
+from studies.shared import committed, finished, minus
 
-RESULTS = Path(__file__).parents[1] / "results" / FAMILY
+RESULTS = shared.RESULTS / FAMILY
 SOLVED = READINGS[0]
 OURS, HAND = ("ours", "0"), ("hand", "0.1")
 WORDS = {
@@ -50,14 +52,8 @@ def order() -> list[Arm]:
 
 def runs_in(directory: Path) -> Runs:
     """The finished runs of a directory of records; none if there is none."""
-    found: dict[tuple[str, Arm], list[Record]] = {}
-    if not directory.is_dir():
-        return found
-    for record in sorted(read_records(directory), key=lambda r: r.seed):
-        if record.finished:
-            arm = record.labels["teacher"], record.labels["beta"]
-            found.setdefault((record.labels["task"], arm), []).append(record)
-    return found
+    found = finished(committed(directory), "task", "teacher", "beta")
+    return {(task, (teacher, beta)): records for (task, teacher, beta), records in found.items()}
 
 
 @cache
@@ -85,32 +81,33 @@ def seeds_text(found: Runs) -> str:
     return f"Seeds of each arm: {every}. Steps of a run: {length:,}."
 
 
-def table(found: Runs) -> str:
-    """Goals solved by every arm on every task."""
-    rows = [["curriculum", *SMALL_TASKS], ["---"] * (1 + len(SMALL_TASKS))]
-    for arm in order():
-        cells = [_mean(found.get((task, arm), ())) for task in SMALL_TASKS]
+def _table(arms: Iterable[Arm], cell: Callable[[str, Arm], str]) -> str:
+    """A row for each arm that has runs, a column for each task."""
+    rows: list[list[str]] = []
+    for arm in arms:
+        cells = [cell(task, arm) for task in SMALL_TASKS]
         if set(cells) != {"–"}:
             rows.append([name(arm), *cells])
-    return markdown(rows)
+    return markdown(["curriculum", *SMALL_TASKS], rows)
+
+
+def table(found: Runs) -> str:
+    """Goals solved by every arm on every task."""
+    return _table(order(), lambda task, arm: _mean(found.get((task, arm), ())))
 
 
 def _mean(records: Sequence[Record]) -> str:
     if not records:
         return "–"
-    told = summarise([float(n) for n in goals(records)])
-    error = f" ± {told.error:.1f}" if told.n > 1 else ""  # one seed tells nothing of others
-    return f"{told.mean:.1f}{error} ({told.n})"
+    mean, error, n = summarise([float(n) for n in goals(records)])
+    spread = f" ± {error:.1f}" if n > 1 else ""
+    return f"{mean:.1f}{spread} ({n})"
 
 
 def compared(found: Runs) -> str:
-    """Every arm against ours without roll-in."""
-    rows = [["curriculum", *SMALL_TASKS], ["---"] * (1 + len(SMALL_TASKS))]
-    for arm in order():
-        cells = [_against(found, task, arm) for task in SMALL_TASKS]
-        if arm != OURS and set(cells) != {"–"}:
-            rows.append([name(arm), *cells])
-    return markdown(rows)
+    """Every other arm against our extension without roll-in."""
+    others = (arm for arm in order() if arm != OURS)
+    return _table(others, lambda task, arm: _against(found, task, arm))
 
 
 def _against(found: Runs, task: str, arm: Arm) -> str:
@@ -118,24 +115,18 @@ def _against(found: Runs, task: str, arm: Arm) -> str:
     if not theirs or not ours:
         return "–"
     apart = statistics.mean(theirs) - statistics.mean(ours)
-    told = f"{apart:+.1f}".replace("-", "−")
+    difference = minus(f"{apart:+.1f}")
     if min(len(theirs), len(ours)) < 2:
-        return told
+        return difference
     better = improvement_interval([theirs], [ours])
     chance = f"{better.value:.2f} [{better.low:.2f}, {better.high:.2f}]"
-    return f"{told}; {chance}; {exact_permutation(theirs, ours):.2g}"
+    return f"{difference}; {chance}; {exact_permutation(theirs, ours):.2g}"
 
 
 def against_hand(found: Runs) -> str:
-    """Ours against the paper's rule with roll-in, as shares of the goals with a lower bound."""
-    rows = [["curriculum", *SMALL_TASKS], ["---"] * (1 + len(SMALL_TASKS))]
-    for arm in (arm for arm in order() if arm[0].startswith("ours")):
-        cells = [
-            _ahead(found.get((task, arm), ()), found.get((task, HAND), ())) for task in SMALL_TASKS
-        ]
-        if set(cells) != {"–"}:
-            rows.append([name(arm), *cells])
-    return markdown(rows)
+    """Our extension against the paper's rule with roll-in, as shares with a lower bound."""
+    own = (arm for arm in order() if arm[0].startswith("ours"))
+    return _table(own, lambda task, arm: _ahead(*(found.get((task, a), ()) for a in (arm, HAND))))
 
 
 def _ahead(ours: Sequence[Record], hand: Sequence[Record]) -> str:
@@ -160,11 +151,8 @@ def texts() -> dict[str, str]:
     found = runs()
     if not found:
         return dict.fromkeys(("teachers", "teachers-compared", "teachers-hand"), NONE)
-    shown = [seeds_text(found), "", table(found)]
-    for picture, about in ABOUT.items():
-        shown += ["", f"![{about}](../images/{picture}.png)"]
     return {
-        "teachers": "\n".join(shown),
+        "teachers": "\n".join([seeds_text(found), "", table(found)]),
         "teachers-compared": compared(found),
         "teachers-hand": against_hand(found),
     }

@@ -4,13 +4,13 @@ slow.txt names the tests, or files of tests, that take more than a third of a se
 longest first: they begin, so that all workers end together, and `make test-fast` leaves them out.
 
 What a new test can share: kernels (`pytest_configure` compiles those of an engine; a test's own
-compiled function is `rollin.compiling.kept`, not `njit`), programs of JAX (any process that pytest
-starts finds those of the same shapes), `jobs_here` for sweeps without worker processes, `forks` for
-processes to be killed, `toys.Gated` for a run that has to be under way, `made_runs` for directories
-of runs that nobody has to train, `undrawn` where pictures do not matter. Tests that share a costly
-fixture have one `xdist_group`, so that one worker makes it, and it is of the session, because tests
-of other modules come between; those that train with PyTorch have the group `torch`, because its
-first optimiser imports modules for seconds.
+compiled function is `rollin.compiling.cached_njit`, not `njit`), programs of JAX (any process that
+pytest starts finds those of the same shapes), `jobs_here` for sweeps without worker processes,
+`forks` for processes to be killed, `toys.Gated` for a run that has to be under way, `made_runs` for
+directories of runs that nobody has to train, `undrawn` where pictures do not matter. Tests that
+share a costly fixture have one `xdist_group`, so that one worker makes it, and it is of the
+session, because tests of other modules come between; those that train with PyTorch have the group
+`torch`, because its first optimiser imports modules for seconds.
 """
 
 import atexit
@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from rollin.sweeps.local import THREAD_VARIABLES
+from rollin.sweeps.machine import THREAD_VARIABLES
 from rollin.tabular.mdp import ContextualMDP
 from tests.here import HereExecutor
 from tests.memory import use_memory

@@ -19,12 +19,12 @@ CONTEXT: Any = multiprocessing.get_context("forkserver" if _HERE else "spawn")
 if _HERE:
     CONTEXT.set_forkserver_preload(
         [
-            "rollin.runs.execute",
+            "rollin.runs.driver",
             "rollin.runs.engines.rollin_run",
-            "rollin.runs.engines.sac_run",
+            "rollin.runs.engines.sac",
             "rollin.runs.engines.tabular_run",
-            "rollin.sac.cpu",
-            "rollin.sweeps.attempt",
+            "rollin.sac.cpu.learner",
+            "rollin.sweeps.queue",
             "rollin.sweeps.local",
         ]
     )

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import rollin
-from rollin.cli.train import parse_options
+from rollin.cli.train import parse_run
 from rollin.runs import driver
-from rollin.runs.engines.agent_options import AgentConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import run
+from rollin.runs.engines.agent import AgentConfig
 from rollin.runs.files import read_json
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunSpec, configured
 from rollin.tabular.mdp import ContextualMDP
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,8 +38,8 @@ def specs() -> dict[str, tuple[RunSpec[Any], int]]:
     """The runs of a version, and where the unfinished ones stop, by the names of engines."""
     found: dict[str, tuple[RunSpec[Any], int]] = {}
     for engine, (command, stop) in COMMANDS.items():
-        asked = parse_options(command.split())
-        found[engine] = RunSpec(asked.task, asked.config), stop
+        spec, _ = parse_run(command.split())
+        found[engine] = spec, stop
     options = {"beta": 0.3, "steps": 600, "log_every": 200, "eval_episodes": 1, "last": 200}
     corridor = configured(AgentConfig(agent="tests.corridor:make_q"), options)
     return found | {"agent": (RunSpec("tests.corridor:Corridor", corridor), 300)}

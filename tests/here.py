@@ -2,8 +2,7 @@
 
 import time
 
-from rollin.sweeps.attempt import attempt
-from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import Job, JobEvent, attempt
 
 
 def hurried() -> float:
@@ -28,10 +27,8 @@ class HereExecutor:
         def tell(status) -> None:
             self._news.append(JobEvent("progress", job, status))
 
-        kind, status = attempt(
-            job.spec, job.out, self.command, tell, lambda: False, job.of, job.until
-        )
-        self._news.append(JobEvent(kind, job, status))  # pyright: ignore[reportArgumentType]
+        kind, status = attempt(job, self.command, tell, lambda: False)
+        self._news.append(JobEvent(kind, job, status))
 
     def wait(self, seconds: float) -> list[JobEvent]:
         """All that has happened."""

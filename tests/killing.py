@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rollin.runs import driver
-from rollin.runs.execute import run
+from rollin.runs.engines import run
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 from tests.forks import begin

@@ -1,8 +1,10 @@
 """Finished runs written by hand through the real classes, without training."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +14,29 @@ from rollin.curriculum.progress import Advance, Progress
 from rollin.paper.four_rooms import condition
 from rollin.paper.tables import find_table, tables
 from rollin.report.page import make_report
-from rollin.runs.directory import RunDirectory
+from rollin.runs.directory import KEPT, RunDirectory, sealed
 from rollin.runs.engines import condition_key
-from rollin.runs.engines.rollin_metrics import COLUMNS as ROLLIN_COLUMNS
-from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
-from rollin.runs.engines.sac_run import COLUMNS as SAC_COLUMNS
-from rollin.runs.engines.tabular_run import COLUMNS as TABULAR_COLUMNS
-from rollin.runs.files import read_json, write_json
-from rollin.runs.rows import MetricsWriter
+from rollin.runs.engines.rollin_options import METRICS
+from rollin.runs.engines.rollin_run import EPISODE_COLUMNS, KAPPAS, means_at
+from rollin.runs.engines.sac import METRICS as SAC_METRICS
+from rollin.runs.engines.tabular import METRICS as TABULAR_METRICS
+from rollin.runs.files import file_sha256, read_json, write_json
+from rollin.runs.metrics import Metric, MetricsWriter, plain
 from rollin.runs.spec import Membership, RunSpec
-from rollin.runs.versions import versions
-from rollin.runs.windows import milestones, quantities_at
+from rollin.runs.systems import versions
 from rollin.texts import csv_text
 
 COMMAND = "rollin reproduce made-up"
 STUDIES = list(tables().values())
 """Those that runs may belong to."""
 EPISODE = 100  # steps of each
-COUNTS = ("episodes", "updates_main", "updates_exp", "rollin_episodes", "rollin_steps")
-EVALUATED = ("eval_return", "eval_success", "eval_return_final", "eval_success_final")
 
 
-def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+def write_rows(path: Path, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
     """A CSV of a run; what a row does not name is 0."""
     writer = MetricsWriter(path, columns)
     for row in rows:
-        writer.write({name: row.get(name, 0.0) for name in columns})
+        writer.write({name: row.get(name, 0) for name in columns})
     writer.flush()
 
 
@@ -45,24 +44,20 @@ def tabular_run(
     path: Path, spec: RunSpec[Any], k: int, total: float = 0.5, of: Membership | None = None
 ) -> Path:
     """A tabular run that walked evenly to context k of 16 and ended with a return."""
-    run = RunDirectory.claim(path, spec, "made up", COMMAND, of)
     steps = spec.config.steps
     rows = [
         {"step": steps * i // 10, "k": k * i // 10, "kappa": k * i // 10 / 16,
-         "return_horizon": total * i / 10}
+         "return": total * i / 10, "return_infinite": total * i / 10, "success": 0.5}
         for i in range(1, 11)
     ]  # fmt: skip
-    write_rows(path / "metrics.csv", TABULAR_COLUMNS, rows)
-    switches = [
-        {"step": steps * i // (k + 1), "k": i, "reason": "", "success_rho": 0.1, "success_mu": 0.2}
+    rows[-1] |= {"k": k, "kappa": k / 16, "return": total, "return_infinite": total}
+    chances = {"success_rho": 0.1, "success_mu": 0.2}
+    advances = [
+        {"step": steps * i // (k + 1), "k": i, "reason": "", "numbers": chances}
         for i in range(1, k + 1)
     ]
-    values = {"kappa": k / 16, "k": k, "K": 16, "final_return": total, "success": 0.5}
-    values |= {"final_return_infinite": total, "env_steps": 1, "rollin_steps": 0}
-    values |= {"rollin_steps_expected": 0, "gradient_steps": steps, "seconds": 36.0}
-    ended = {"switches": switches, "spec_hash": spec.hash, "versions": versions()}
-    run.write_result({**values, **ended})
-    return path
+    outcome = {"k": k, "K": 16, "advances": advances, "seconds": 36.0, "updates": steps}
+    return made_run(path, spec, COMMAND, TABULAR_METRICS, rows, outcome, of)
 
 
 def deep_run(
@@ -76,55 +71,70 @@ def deep_run(
 
     The return of an episode is gain times its last step, its x-velocity a thousandth of that.
     """
-    run = RunDirectory.claim(path, spec, "made up", command)
     config = spec.config
     contexts = 11
     kappas = [i / (contexts - 1) for i in range(contexts)]
     first = contexts - 1 if config.algorithm.method == "scratch" else 0
     walked = [Advance(step, first + i, "mastered") for i, step in enumerate(advances, 1)]
     progress = Progress(contexts - 1, first + len(walked), walked, kappas)
-    ends = range(EPISODE, config.steps + 1, EPISODE)
     episodes = [
         {"step": end, "return": gain * end, "length": EPISODE, "x_velocity": gain * end / 1000}
-        for end in ends
+        for end in range(EPISODE, config.steps + 1, EPISODE)
     ]
-    write_rows(path / "episodes.csv", (*EPISODE_COLUMNS, "x_velocity"), episodes)
-    every = max(1, config.steps // 10)
-    rows = [
-        {"step": step, "kappa": progress.kappa_at(step)}
-        for step in range(every, config.steps + 1, every)
-    ]
-    write_rows(path / "metrics.csv", ROLLIN_COLUMNS, rows)
     columns = {name: [row[name] for row in episodes] for name in episodes[0]}
-    told = (config.steps, progress, columns, ("x_velocity",), config.last)
-    run.write_result(
-        {
-            **quantities_at(*told),
-            "milestones": milestones(*told),
-            "k": progress.k,
-            "K": progress.K,
-            "env_steps": config.steps,
-            "seconds": 72.0,
-            "advances": [asdict(advance) for advance in walked],
-            "curriculum": {"contexts": [[kappa] for kappa in kappas], "kappas": kappas,
-                           "thresholds": [0.0] * contexts},
-            **dict.fromkeys(COUNTS, 0),
-            **dict.fromkeys(EVALUATED, 0.0),
-            "spec_hash": spec.hash,
-            "versions": versions(),
-        }
-    )  # fmt: skip
-    return path
+    rows = []
+    for step in sorted({config.steps * i // d for d in (10, 6) for i in range(1, d + 1)}):
+        means = means_at(step, columns, ("x_velocity",), config.last)
+        kappa_mean = progress.mean_kappa(max(step - config.last, 0), step)
+        row = {"step": step, "k": progress.k_at(step), "kappa": progress.kappa_at(step)}
+        told = {name: math.nan if mean is None else mean for name, mean in means.items()}
+        rows.append(row | {"kappa_mean": kappa_mean, **told})
+    outcome = {
+        "k": progress.k,
+        "K": progress.K,
+        "env_steps": config.steps,
+        "updates": 0,
+        "rollin_steps": 0,
+        "seconds": 72.0,
+        "advances": [asdict(advance) for advance in walked],
+        "curriculum": {"contexts": [[kappa] for kappa in kappas], "kappas": kappas,
+                       "thresholds": [0.0] * contexts},
+    }  # fmt: skip
+    metrics = [
+        replace(m, result=m.result and not (first and m.name in KAPPAS))
+        for m in METRICS
+        if not m.name.startswith("goals")
+    ]
+    tables = {"episodes.csv": ((*EPISODE_COLUMNS, "x_velocity"), episodes)}
+    return made_run(path, spec, command, metrics, rows, outcome, tables=tables)
 
 
 def sac_run(path: Path, spec: RunSpec[Any], total: float) -> Path:
     """A run of plain SAC that ended with a return."""
-    run = RunDirectory.claim(path, spec, "made up", "rollin train")
-    rows = [{"step": spec.config.steps, "eval_return": total}]
-    write_rows(path / "metrics.csv", SAC_COLUMNS, rows)
-    counts = {"env_steps": spec.config.steps, "episodes": 1, "updates": 1, "seconds": 1.0}
+    rows = [{"step": spec.config.steps, "return": total}]
+    costs = {"env_steps": spec.config.steps, "updates": 0, "seconds": 1.0}
+    return made_run(path, spec, "rollin train", SAC_METRICS, rows, costs)
+
+
+def made_run(
+    path: Path,
+    spec: RunSpec[Any],
+    command: str,
+    metrics: Sequence[Metric],
+    rows: list[dict[str, Any]],
+    outcome: dict[str, Any],
+    of: Membership | None = None,
+    tables: Mapping[str, tuple[Sequence[str], list[dict[str, Any]]]] = {},
+) -> Path:
+    """A finished run of these rows of metrics.csv, of which the last is its result."""
+    results = {metric.name: metric.text for metric in metrics if metric.result}
+    run = RunDirectory.claim(path, spec, "made up", command, of, results=results)
+    columns = ("step", *(metric.name for metric in metrics))
+    for name, table in {"metrics.csv": (columns, rows), **tables}.items():
+        write_rows(path / name, *table)
+    last = {name: plain(rows[-1].get(name, 0)) for name in columns}
     ended = {"spec_hash": spec.hash, "versions": versions()}
-    run.write_result({"eval_return": total, **counts, **ended})
+    run.write_result({**last, **outcome, **ended})
     return path
 
 
@@ -148,11 +158,14 @@ def report(collection: Collection, out: Path, **options: Any) -> list[StudyResul
     return make_report(collection, out, STUDIES, **options)
 
 
-def as_older(run: Path) -> None:
-    """Let config.json be of a version that wrote no checksums: it did not name the processor."""
-    config = json.loads((run / "config.json").read_text())
-    config.pop("processor", None)
-    (run / "config.json").write_text(json.dumps(config))
+def reseal(run: Path, **values: Any) -> None:
+    """Other values in a run's result.json, with checksums that agree; ... takes one away."""
+    found = json.loads((run / "result.json").read_text()) | values
+    kept = {name: value for name, value in found.items() if value is not ...}
+    sums = {p.name: file_sha256(p, sys.maxsize) for p in run.iterdir() if p.name in KEPT}
+    kept["sha256"] = sums
+    kept["sha256"] = {**sums, "result.json": sealed(kept)}
+    (run / "result.json").write_text(json.dumps(kept))
 
 
 def rooms(out: Path, ks: dict[float, list[int]], scale: float = 1.0, reward: str = "hard") -> Path:
@@ -190,14 +203,14 @@ def with_names(out: Path, name: str) -> Path:
             config, result = read_json(path / "config.json"), read_json(path / "result.json")
             labels = {"beta": beta, name: f"{name} {beta}"}
             condition = Membership(name, labels, 0.01, keys[beta])
-            write_json(path / "config.json", config | condition.to_json()
+            results = {n.replace("x_velocity", name): name for n in config["results"]}
+            write_json(path / "config.json", config | condition.to_json() | {"results": results}
                        | {"versions": {"rollin": name}, "processor": name})  # fmt: skip
             write_json(path / "status.json", {"state": name, "host": name, "error": name})
-            episodes = path / "episodes.csv"
-            header, _, rows = episodes.read_text().partition("\n")
-            columns = ["x" if c == "x_velocity" else c for c in header.split(",")]
-            line = csv_text([[name if column == "x" else column for column in columns]])
-            episodes.write_text(line + rows, newline="")
+            for file in (path / "episodes.csv", path / "metrics.csv"):
+                header, _, rows = file.read_text().partition("\n")
+                columns = [name if c == "x_velocity" else c for c in header.split(",")]
+                file.write_text(csv_text([columns]) + rows, newline="")
             del result["sha256"]
             renamed = {n.replace("x_velocity", name): v for n, v in result.items()}
             run.write_result(renamed | {"warning": name, "versions": {"rollin": name}})

@@ -14,8 +14,8 @@ import rollin
 from rollin import RollinError
 from rollin.cli import main
 from rollin.runs import driver
+from rollin.runs.engines.deep import _inward
 from rollin.runs.files import read_json
-from rollin.runs.networks import _inward
 from tests.toys import Line
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -40,7 +40,7 @@ def test_training_in_memory_and_in_a_directory_is_the_same(tmp_path):
     assert read_json(tmp_path / "a" / "config.json")["task"] == "tests.toys:Line"
 
 
-def test_training_can_be_stopped_and_goes_on(tmp_path, monkeypatch):
+def test_training_can_be_stopped_and_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)
     whole = rollin.train(Line, steps=400, **SMALL)
     status = tmp_path / "a" / "status.json"
@@ -61,7 +61,7 @@ def test_training_in_memory_can_be_stopped_at_the_end_of_an_episode():
     assert len(part.returns) == 1
 
 
-def test_a_run_begun_in_python_goes_on_by_the_command_line(tmp_path, monkeypatch, capsys):
+def test_a_run_begun_in_python_resumes_on_the_command_line(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(driver, "STATUS_SECONDS", -1.0)
         arguments: Any = {"steps": 300, "out": tmp_path / "a", **SMALL}

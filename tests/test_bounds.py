@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from rollin import regular
+from rollin import safe_open
 from rollin.checks import at_least
 from rollin.cli import main
 from rollin.errors import RollinError
@@ -18,16 +18,15 @@ from rollin.policy import Policy
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.files import file_sha256, read_json, sha256, write_json
-from rollin.runs.formats import RowsCounted
-from rollin.runs.options import configured
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.files import RowsCounted, file_sha256, read_json, sha256, write_json
+from rollin.runs.metrics import counted_part, read_columns, read_metrics
 from rollin.runs.records import read_records
-from rollin.runs.rows import counted_part, read_columns, read_metrics
+from rollin.runs.spec import configured
 from rollin.sac.replay import Replay, RowLayout
-from rollin.sweeps.study_file import study_from
+from rollin.sweeps.study import study_from
 from rollin.tabular import mdp
-from rollin.tabular.four_rooms import four_rooms
+from rollin.tabular.families import four_rooms
 from rollin.tabular.mdp import ContextualMDP
 from tests.killing import stop_at
 from tests.runs.mutations import SPECS
@@ -103,14 +102,14 @@ def test_a_file_is_summed_part_by_part(tmp_path) -> None:
 def test_what_grows_while_it_is_read_is_not_read_further(tmp_path, monkeypatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
-    check = regular.check_size
+    check = safe_open.check_size
 
     def grown(*about) -> None:
         check(*about)
         path.write_bytes(b"12345678")
 
-    monkeypatch.setattr(regular, "check_size", grown)
-    assert regular.read_bounded(path, 6) == b"123456"
+    monkeypatch.setattr(safe_open, "check_size", grown)
+    assert safe_open.read_bounded(path, 6) == b"123456"
 
 
 def test_tables_take_no_more_memory_than_their_numbers(tmp_path) -> None:
@@ -245,13 +244,13 @@ def test_a_long_status_is_listed_in_few_words(tmp_path, capsys) -> None:
         (["point-umaze", "--hidden", "10000000"], "batch times the sum of hidden must be at most"),
         (["point-umaze", "--hidden", "5000", "5000"], "and at most 33,554,432 can be trained"),
         (["point-umaze", "--batch", "10000000", "--warmup", "10000000"], "choose a smaller batch"),
-        (["four-rooms", "--horizon", "1000000"], "--batch times --horizon must be at most"),
-        (["four-rooms", "--batch", "100000000"], "--batch must be at most 10,000,000"),
+        (["four-rooms", "--horizon", "1000000"], "--batch-size times --horizon must be at most"),
+        (["four-rooms", "--batch", "100000000"], "--batch-size must be at most 10,000,000"),
         (["combination-lock", "--n", "1000000000"], "choose a smaller n"),
         (["corridor", "--n", "10000"], "choose a smaller n"),
         (["square-grid", "--n", "10000"], "choose a smaller n"),
         (["random-mdp", "--n", "100000"], "choose a smaller n"),
-        (["combination-lock", "--batch", "100000000"], "--batch must be at most 10,000,000"),
+        (["combination-lock", "--batch", "100000000"], "--batch-size must be at most 10,000,000"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

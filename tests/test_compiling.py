@@ -1,19 +1,26 @@
-"""Compiled functions with a cache that cannot be read or written."""
+"""Compiled functions with a cache that cannot be read or written, and the time of compiling:
+counted once, heard of, and left out of what a run says of its speed."""
 
 import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import config
+
+from rollin import compiling
+from rollin.compiling import cached_njit
+from rollin.runs.driver import Pace
 
 PROGRAM = """
 import sys
-from rollin.compiling import kept
+from rollin.compiling import cached_njit
 
-@kept()
+@cached_njit()
 def double(x):
     return 2 * x
 
@@ -78,7 +85,7 @@ def test_two_kinds_of_cpu_share_a_directory_without_sharing_machine_code(tmp_pat
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", [b"", b"not what was here", None])
-def test_a_damaged_cache_is_compiled_anew(tmp_path, load, suffix, damage):
+def test_a_damaged_cache_is_compiled_again(tmp_path, load, suffix, damage):
     assert load() == [0, 1]
     (file,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
     whole = file.read_bytes()
@@ -104,10 +111,10 @@ def test_a_full_disk_costs_the_cache_only(load, monkeypatch):
 
 
 HELPER = """
-from rollin.compiling import kept
+from rollin.compiling import cached_njit
 import helper
 
-@kept(helpers=(helper,))
+@cached_njit(helpers=(helper,))
 def number():
     return helper.inner() + 1
 
@@ -115,7 +122,7 @@ found = number()
 """
 
 
-def test_an_edited_helper_is_compiled_anew(tmp_path, load, monkeypatch):
+def test_an_edited_helper_is_compiled_again(tmp_path, load, monkeypatch):
     helper = tmp_path / "helper.py"
     text = "from numba import njit\n\n@njit\ndef inner():\n    return {}\n"
     for value in (1, 55):  # another length: Python tells edits within a second by it
@@ -124,3 +131,68 @@ def test_an_edited_helper_is_compiled_anew(tmp_path, load, monkeypatch):
         importlib.invalidate_caches()
         assert load(HELPER) == value + 1
     monkeypatch.delitem(sys.modules, "helper")
+
+
+class Clock:
+    """Stands in for `time.perf_counter`."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "perf_counter", made)
+    return made
+
+
+def test_a_function_inside_another_counts_once(clock) -> None:
+    before, heard = compiling.seconds(), []
+    with compiling.listening(lambda: heard.append(clock.now)):
+        compiling.begin()
+        clock.now += 2
+        compiling.begin()
+        clock.now += 3
+        assert compiling.seconds() - before == pytest.approx(5)  # also while it goes on
+        compiling.end()
+        compiling.end()
+    clock.now += 7
+    assert compiling.seconds() - before == pytest.approx(5)
+    assert heard == [100.0]
+    compiling.begin()
+    compiling.end()
+    assert heard == [100.0]  # nobody listens any more
+
+
+def test_numba_reports_what_it_compiles_and_no_calls(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    @cached_njit()
+    def double(x):
+        return 2 * x
+
+    heard: list[int] = []
+    with compiling.listening(lambda: heard.append(1)):
+        before = compiling.seconds()
+        assert double(21) == 42
+        assert heard == [1]
+        spent = compiling.seconds() - before
+        assert spent > 0
+        assert double(22) == 44
+        assert compiling.seconds() - before == spent
+    assert heard == [1]
+
+
+def test_a_run_leaves_it_out_of_its_seconds_and_its_rate(clock) -> None:
+    pace = Pace(lambda status: None, lambda: False)
+    clock.now += 1
+    assert pace.tick(1) == pytest.approx(1)
+    compiling.begin()
+    clock.now += 30
+    compiling.end()
+    clock.now += 2
+    assert pace.tick(5) == pytest.approx(3)
+    assert pace.rate == pytest.approx(2)  # four steps in two seconds

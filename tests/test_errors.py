@@ -11,8 +11,8 @@ import pytest
 
 import rollin
 from rollin.cli import main
-from rollin.errors import ForeignError, RollinError, debug_hint, foreign, told
-from rollin.sweeps.attempt import attempt
+from rollin.errors import ForeignError, RollinError, debug_hint, foreign, format_exception
+from rollin.sweeps.queue import Job, attempt
 from tests.toys import Line, PointGoal
 
 FEW = ("--steps", "200", "--warmup", "16", "--batch", "16", "--hidden", "8", "8")
@@ -103,7 +103,7 @@ def test_an_error_of_an_env_names_its_file_and_line(task, capsys) -> None:
 
 
 @pytest.mark.usefixtures("faults")
-def test_the_library_s_own_line_is_named_too(capsys) -> None:
+def test_the_library_s_own_line_is_also_named(capsys) -> None:
     assert main(["train", "faults:library", *FEW, "--out", "a"]) == 2
     line = capsys.readouterr().err
     box = Path("gymnasium", "spaces", "box.py")
@@ -143,7 +143,7 @@ def test_a_failed_run_of_a_sweep_names_the_place_and_has_its_traceback(capsys, m
     from rollin.runs.spec import RunSpec
 
     spec = RunSpec("faults:bare", ENGINE.preset("faults:bare"))
-    given: Any = (spec, Path("a"), "", lambda status: None, lambda: False)
+    given: Any = (Job("a", spec, Path("a")), "", lambda status: None, lambda: False)
     kind, status = attempt(*given)
     assert kind == "failed"
     assert status["error"].endswith(f"(faults.py:8 in bare).{HINT}")
@@ -191,7 +191,7 @@ def test_a_long_text_does_not_cut_off_the_place() -> None:
 
 
 def test_a_text_of_several_lines_stands_in_one() -> None:
-    assert told(ValueError("one\n  two.")) == "ValueError: one two"
+    assert format_exception(ValueError("one\n  two.")) == "ValueError: one two"
 
 
 class NoWay(PointGoal):

@@ -117,7 +117,7 @@ def call(tmp_path, monkeypatch, capsys):
     """Give a command in a fresh directory; returns its code and all that it says."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("rollin.cli.camera.DRAWN", 6)  # pictures of a film
+    monkeypatch.setattr("rollin.cli.evaluate.DRAWN", 6)  # pictures of a film
     for name, text in (("mass", MASS), ("reach", REACH), ("noisy", NOISY)):
         (tmp_path / f"{name}.py").write_text(text)
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -12,7 +12,7 @@ from rollin import RollinError
 from rollin.__main__ import main
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
-from rollin.runs.rows import read_metrics
+from rollin.runs.metrics import read_metrics
 from tests.corridor import FAR, Corridor, QLearner, make_q
 
 
@@ -34,7 +34,7 @@ def test_a_q_learner_walks_the_curriculum():
     assert not any(step.rolled for step in agent.seen)
 
 
-def test_the_agent_is_told_where_its_episodes_begin():
+def test_the_agent_receives_the_beginning_of_its_episodes():
     agent, events = QLearner(), []
     rollin.train(
         Corridor, agent=agent, beta=0.5, steps=3000, gamma=0.8, prefix="shown",
@@ -106,7 +106,7 @@ def eager(monkeypatch):
     monkeypatch.setattr("rollin.runs.driver.STATUS_SECONDS", 0.005)
 
 
-def test_a_run_in_a_directory_goes_on_bit_for_bit(tmp_path, eager, capsys):
+def test_a_run_in_a_directory_resumes_bit_for_bit(tmp_path, eager, capsys):
     whole = trained_in(tmp_path / "a")
     assert whole.finished
     part = trained_in(tmp_path / "b", stop_after=1200)
@@ -131,7 +131,7 @@ def test_a_run_in_a_directory_goes_on_bit_for_bit(tmp_path, eager, capsys):
     assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "page.html")]) == 0
 
 
-def test_a_run_goes_on_from_the_command_line(tmp_path, eager):
+def test_a_run_resumes_from_the_command_line(tmp_path, eager):
     whole = trained_in(tmp_path / "a")
     trained_in(tmp_path / "b", stop_after=1200)
     assert main(["resume", str(tmp_path / "b")]) == 0
@@ -140,7 +140,7 @@ def test_a_run_goes_on_from_the_command_line(tmp_path, eager):
     np.testing.assert_array_equal(trained_in(tmp_path / "b").policy.q, whole.policy.q)
 
 
-def test_without_a_state_a_stopped_run_begins_anew(tmp_path, eager):
+def test_without_a_state_a_stopped_run_starts_over(tmp_path, eager):
     class Plain:
         def __init__(self):
             self.inner = QLearner(seed=4)

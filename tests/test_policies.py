@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rollin.report.card import card
+from rollin.cli.export import card
 from rollin.runs.engines import engine, spec_from
 from rollin.runs.exported import CARD, ExportedPolicy
 

@@ -17,12 +17,12 @@ import pytest
 
 import rollin
 from rollin.deep.options import RollinOptions
-from rollin.deep.practical import train_rollin
+from rollin.deep.rollin_sac import train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.point_umaze import PointUmaze
-from rollin.names import plain_name
-from rollin.sac.network import Layout
+from rollin.sac.learner import Layout
+from rollin.tasks import plain_name
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.xdist_group("torch")

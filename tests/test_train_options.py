@@ -8,9 +8,9 @@ from docs.options import PLACE, written
 
 import rollin
 from rollin.api import DIRECTORY_OPTIONS, OWN_NAMES
-from rollin.runs.engines.agent_options import AgentConfig
+from rollin.runs.engines.agent import AgentConfig
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.options import flat, option_names
+from rollin.runs.spec import flat, option_names
 from rollin.train_options import PrepareOptions, TrainOptions
 
 NAMES = {*option_names(RollinConfig), *RollinConfig.short_forms}

@@ -1,6 +1,7 @@
 """Small environments for tests; `tests.toys:Name-v0` makes them by Gymnasium's registry."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from gymnasium import spaces
 
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.sequential import SequentialTeacher
+from rollin.curriculum.teacher import Plan
 from rollin.envs.contextual import ContextualEnv, context_of
 
 
@@ -50,6 +53,14 @@ class Constant(gymnasium.Env[Any, Any]):
         end = self.steps == 5
         observed = np.zeros(1, np.float32)
         return observed, 1.0, end and self.terminates, end and not self.terminates, {}
+
+
+class PlansEach(SequentialTeacher):
+    """A plan for each episode once there is a guide, standing plans before."""
+
+    def sample(self, env: int = 0) -> Plan:
+        plan = super().sample(env)
+        return replace(plan, standing=plan.guide == 0)
 
 
 class Walk(gymnasium.Env[Any, Any]):

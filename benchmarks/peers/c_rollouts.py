@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rollin.tabular.policy_gradient import BatchSPG
+from rollin.tabular.learners import BatchSPG
 
 SOURCE = Path(__file__).with_name("rollouts.c")
 
@@ -24,12 +24,11 @@ def compile_rollouts(folder: Path) -> ctypes.CDLL | None:
 
 def call_rollouts(library: ctypes.CDLL, learner: BatchSPG, starts: Any) -> int:
     """Sample a learner's batch with the C code; adds to the learner's gradient sums."""
-    _, _, alias, bonus = learner._policy
-    _, successors, _ = learner._model
-    to_go = learner._adam[3]
+    successors, *_ = learner._dynamics
+    to_go = learner._to_go
+    tables = learner._alias, learner._bonus, successors, to_go
     pointers = [
-        array.ctypes.data_as(ctypes.c_void_p)
-        for array in (learner.stream.words, starts, alias, bonus, successors, to_go)
+        array.ctypes.data_as(ctypes.c_void_p) for array in (learner.stream.words, starts, *tables)
     ]
     return library.rollouts(
         *pointers[:5],

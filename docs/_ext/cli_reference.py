@@ -1,39 +1,37 @@
 """The directive `command`: usage and options of a command, as the command line itself takes them.
 
-`{command} train point-umaze` asks `rollin train point-umaze` for the dataclass that it would parse
-its arguments into, and for the defaults of that task; names, types, defaults and the docstrings of
-the fields, or the help text that a field is annotated with, make the text.
+`{command} train point-umaze` shows what `rollin train point-umaze --help` prints.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
-import tyro
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rollin.cli import main
-from rollin.cli.usage import Option, groups, usage_line
+from rollin.cli import main, options
+from rollin.cli.options import Group, Option, usage_line
 
 
 class _Asked(Exception):  # noqa: N818  (not an error)
-    """Carries what a command would have parsed."""
+    """Carries what the help of a command would have shown."""
 
 
-def ask(command: list[str]) -> tuple[type[Any], Any]:
-    """The dataclass of a command's options, and the defaults that it would begin with."""
+def ask(command: list[str]) -> tuple[str, Sequence[Group]]:
+    """Return what a command does and its groups of options."""
 
-    def tell(options: type[Any], *, default: Any, **rest: Any) -> None:
-        raise _Asked(options, default)
+    def capture(command: str, about: str, groups: Sequence[Group]) -> str:
+        raise _Asked(about, groups)
 
-    with mock.patch.object(tyro, "cli", tell):
+    with mock.patch.object(options, "help_text", capture):
         try:
-            main(command)
+            main([*command, "--help"])
         except _Asked as asked:
-            options, default = asked.args
-            return options, default
-    raise ValueError(f"rollin {' '.join(command)} does not parse its options with tyro.")
+            about, groups = asked.args
+            return about, groups
+    raise ValueError(f"rollin {' '.join(command)} has no options.")
 
 
 class Command(SphinxDirective):
@@ -45,21 +43,15 @@ class Command(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """A line of usage, then a list of options for each part."""
         command = self.arguments[0].split()
-        kind, default = ask(command)
-        (_, options), *parts = groups(kind, default)
-        usage = usage_line(command[0], options)
+        about, ((_, own), *parts) = ask(command)
+        usage = usage_line(command[0], own)
         prefix = "-".join(("rollin", *command))
         shown: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
-        shown += [nodes.paragraph("", " ".join(p.split())) for p in _paragraphs(kind)]
-        shown.append(_list(options, prefix))
-        for part, inner in parts:
-            title = (part.__doc__ or "").strip().rstrip(".")
+        shown += [nodes.paragraph("", " ".join(p.split())) for p in about.strip().split("\n\n")]
+        shown.append(_list(own, prefix))
+        for title, inner in parts:
             shown += [nodes.rubric("", title), _list(inner, prefix)]
         return shown
-
-
-def _paragraphs(kind: type[Any]) -> list[str]:
-    return (kind.__doc__ or "").strip().split("\n\n")
 
 
 def _list(options: list[Option], prefix: str) -> nodes.definition_list:
@@ -69,8 +61,8 @@ def _list(options: list[Option], prefix: str) -> nodes.definition_list:
         term = nodes.term("", "", nodes.literal("", option.usage))
         term["ids"].append(nodes.make_id(f"{prefix}-{option.name}"))
         text = nodes.paragraph("", option.text)
-        if option.default:
-            text += [nodes.Text(" Default: "), nodes.literal("", option.default), nodes.Text(".")]
+        if default := option.default_text:
+            text += [nodes.Text(" Default: "), nodes.literal("", default), nodes.Text(".")]
         shown += nodes.definition_list_item("", term, nodes.definition("", text))
     return shown
 

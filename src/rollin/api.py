@@ -13,20 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import gymnasium
 
+from rollin.agents.own_agent import AgentState, train_agent
 from rollin.checks import at_least, shown
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.progress import Advance, Progress
-from rollin.deep.own_agent import AgentState, train_agent
-from rollin.deep.practical import RollinStep, train_rollin
+from rollin.curriculum.progress import Advance
+from rollin.deep.rollin_sac import RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.box_env import Env
 from rollin.envs.check import examine
-from rollin.envs.context_env import ContextEnv
-from rollin.envs.context_handle import ContextHandle
+from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.registry import (
     call_factory,
     check_source,
@@ -35,22 +34,18 @@ from rollin.envs.registry import (
     parse_env_options,
 )
 from rollin.errors import RollinError, in_python
-from rollin.names import plain_name
 from rollin.policy import Policy
-from rollin.progress_bar import Display
 from rollin.runs.curricula import check_for_run, curriculum_of, teacher_of
 from rollin.runs.directory import RunDirectory
-from rollin.runs.driver import Driver
-from rollin.runs.engines.agent_options import AgentConfig
-from rollin.runs.engines.agent_run import AgentRun, made_agent, walked_by
+from rollin.runs.driver import execute
+from rollin.runs.engines.agent import AgentConfig, AgentRun, made_agent, walked_by
 from rollin.runs.engines.deep import replay_rows
 from rollin.runs.engines.rollin import ENGINE
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.rollin_run import RollinRun, trained_policy
-from rollin.runs.execute import execute
-from rollin.runs.options import configured
-from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RunConfig, RunSpec
+from rollin.runs.metrics import read_metrics
+from rollin.runs.spec import RunConfig, RunSpec, configured
+from rollin.tasks import plain_name
 from rollin.texts import short_repr
 from rollin.train_options import PrepareOptions, TrainOptions
 
@@ -59,10 +54,10 @@ OWN_NAMES = (
 )  # fmt: skip
 """Arguments of `train` that are no options of a run."""
 MDPS = ("four-rooms", "corridor", "combination-lock", "square-grid", "random-mdp")
+BAR_EVERY = 100  # steps between two updates of the progress bar
 DIRECTORY_OPTIONS = {"keep_replay", "log", "log_every", "eval_episodes", "last"}
 
 Config = TypeVar("Config", bound=RunConfig)
-Run = TypeVar("Run", bound=Driver[Any])
 Source = Env | Callable[[], Env] | str
 """An env, a function that makes one, or the name of a task."""
 
@@ -140,16 +135,22 @@ def train(
     if out is None:
         _refuse_directory_options(given)
     with Display(on_event, at_least(0, "verbose", verbose), bar=progress_bar) as display:
+        call = _Call(env, curriculum, display, should_stop)
         if agent is not None:
-            return _train_agent(env, curriculum, agent, given, out, display, should_stop)
+            return call.train_agent(agent, given, out)
         config = _config(env, given, "rollin.train", OWN_NAMES)
         if out is not None:
-            return _train_in_directory(env, curriculum, config, Path(out), display, should_stop)
+            make_env = partial(_make, env, config)
+            return call.run(
+                config,
+                out,
+                lambda spec, directory: RollinRun(
+                    spec, directory, make_env, curriculum, display.on_event
+                ),
+            )
         state = _prepare(env, curriculum, config)
         try:
-            display.begin(config.steps, state.progress.K)
-            returns = _consumed(train_rollin(state), config.steps, display.on_event, should_stop)
-            return _trained(state, returns, finished=state.step == config.steps)
+            return call.consume(train_rollin(state), state, config.steps)
         finally:
             state.close()
             if not isinstance(env, gymnasium.Env):
@@ -175,24 +176,6 @@ def prepare(
     _refuse_directory_options(given)
     config = _config(env, given, "rollin.prepare", OWN_NAMES[:2])
     return _prepare(env, curriculum, config)
-
-
-def _consumed(
-    events: Iterator[RollinStep],
-    steps: int,
-    on_event: Callable[[RollinStep], None] | None,
-    should_stop: Callable[[], bool],
-) -> list[float]:
-    """Take the algorithm's steps up to the last, or to a stop; returns of all episodes."""
-    returns: list[float] = []
-    for event in events:
-        if event.episode is not None:
-            returns.append(event.episode.total)
-        if on_event is not None:
-            on_event(event)
-        if event.step == steps or (event.episode_end and should_stop()):
-            break
-    return returns
 
 
 def _check_arguments(env: Any, out: Any = None, **functions: Any) -> None:
@@ -234,19 +217,19 @@ def _config(
 def _prepare(env: Source, curriculum: Curriculum | None, config: RollinConfig) -> DeepState:
     handle = _make(env, config)
     try:
-        walked = curriculum_of(handle, config, curriculum)
-        examined = check_for_run(handle, config, walked)
+        chosen = curriculum_of(handle, config, curriculum)
+        examined = check_for_run(handle, config, chosen)
         if examined.without is not None:
-            warnings.warn(examined.without, stacklevel=3)  # whoever called prepare or train
+            warnings.warn(examined.without, stacklevel=3)  # the caller of prepare or train
         return DeepState.begin(
             handle,
-            walked,
+            chosen,
             config.algorithm,
             config.sac,
             seed=config.seed,
             capacity=replay_rows(config),
             learner=config.learner,
-            teacher=teacher_of(handle, config, walked, examined),
+            teacher=teacher_of(handle, config, chosen, examined),
         )
     except BaseException:
         if not isinstance(env, gymnasium.Env):
@@ -266,126 +249,163 @@ def _make(env: Source, config: RollinConfig) -> ContextEnv:
     return ContextEnv(env if limit is None else gymnasium.wrappers.TimeLimit(env, limit))
 
 
-def _train_in_directory(
-    env: Source,
-    curriculum: Curriculum | None,
-    config: RollinConfig,
-    out: Path,
-    display: Display,
-    should_stop: Callable[[], bool],
-) -> Trained:
-    def begin(spec: RunSpec[RollinConfig], directory: RunDirectory) -> RollinRun:
-        run = RollinRun(spec, directory, partial(_make, env, config), curriculum, display.on_event)
-        display.begin(config.steps, run.state.progress.K)
-        return run
-
-    run, finished, returns = _executed(env, config, out, begin, should_stop)
-    if not finished:
-        return _trained(run.state, returns, finished=False)
-    return _ended(Policy.load(out), run.directory.result(), returns)
-
-
-def _executed(
-    env: Source,
-    config: Config,
-    out: Path,
-    begin: Callable[[RunSpec[Config], RunDirectory], Run],
-    should_stop: Callable[[], bool],
-) -> tuple[Run, bool, list[float]]:
-    """A run in a directory, up to its end or to a stop; whether it is finished; all returns."""
-    if isinstance(env, gymnasium.Env):
-        raise RollinError(
-            "With `out`, env must be a function that makes the environment, or a task's name: "
-            "evaluations in between need an environment of their own."
-        )
-    name = plain_name(env) if isinstance(env, str) else _name(env)
-    run = begin(RunSpec(name, config), RunDirectory(out))
-    finished = execute(run, "rollin.train(…)", should_stop=should_stop)
-    return run, finished, read_metrics(out / "episodes.csv")["return"]
-
-
-def _ended(policy: Any, result: dict[str, Any], returns: list[float]) -> Trained:
-    """What a finished run in a directory gave."""
-    return Trained(
-        policy,
-        result["kappa"],
-        result["k"],
-        result["K"],
-        [Advance(**advance) for advance in result["advances"]],
-        Advance(**result["completed"]) if result["completed"] else None,
-        returns,
-    )
-
-
-def _train_agent(
-    env: Source,
-    curriculum: Curriculum | None,
-    agent: Any,
-    options: dict[str, Any],
-    out: str | Path | None,
-    display: Display,
-    should_stop: Callable[[], bool],
-) -> Trained:
-    """An agent of one's own, in a directory or without."""
-    named = _name(agent) if callable(agent) and not hasattr(agent, "act") else type(agent).__name__
-    owner = "rollin.train with agent"
-    config = configured(AgentConfig(agent=named), options, owner, OWN_NAMES)
-    if out is not None:
-        return _agent_in_directory(env, curriculum, agent, config, Path(out), display, should_stop)
-    made = make_raw(env, config.horizon, config.env_options)
-    try:
-        handle = ContextHandle(made)
-        walked = walked_by(handle, curriculum)
-        successes = examine(handle, walked, deterministic=False, relabel=False)
-        learner = made_agent(agent, made, config.seed)
-        state = AgentState.begin(
-            handle, walked, config.algorithm, learner, config.seed, successes=successes
-        )
-        display.begin(config.steps, state.progress.K)
-        returns = _consumed(train_agent(state), config.steps, display.on_event, should_stop)
-        finished = state.step == config.steps
-        return _told(state.agent, state.progress, returns, finished=finished)
-    finally:
-        if not isinstance(env, gymnasium.Env):
-            made.close()
-
-
-def _agent_in_directory(
-    env: Source,
-    curriculum: Curriculum | None,
-    agent: Any,
-    config: AgentConfig,
-    out: Path,
-    display: Display,
-    should_stop: Callable[[], bool],
-) -> Trained:
-    def begin(spec: RunSpec[AgentConfig], directory: RunDirectory) -> AgentRun:
-        run = AgentRun(spec, directory, env, agent, curriculum, display.on_event)
-        display.begin(config.steps, run.state.progress.K)
-        return run
-
-    run, finished, returns = _executed(env, config, out, begin, should_stop)
-    if not finished:
-        return _told(run.state.agent, run.state.progress, returns, finished=False)
-    return _ended(run.learned(), run.directory.result(), returns)
-
-
 def _name(make: Any) -> str:
     """module:factory if `rollin resume` can find it again by that; else its bare name."""
     name = getattr(make, "__name__", type(make).__name__)
     module = getattr(make, "__module__", None) or "__main__"
-    found = getattr(sys.modules.get(module), name, None)
-    return f"{module}:{name}" if found is make and module != "__main__" else name
+    known = getattr(sys.modules.get(module), name, None)
+    return f"{module}:{name}" if known is make and module != "__main__" else name
 
 
-def _trained(state: DeepState, returns: list[float], *, finished: bool) -> Trained:
-    policy = Policy.of(trained_policy(state))
-    return _told(policy, state.progress, returns, finished=finished)
+class Display:
+    """Prints and draws the steps of `train`; quiet by default.
+
+    on_event: the user's own function, called first. verbose: 1 prints a line for every mastered
+    context. bar: show steps, time and the current context.
+    """
+
+    def __init__(
+        self, on_event: Callable[[Any], None] | None, verbose: int = 0, *, bar: bool = False
+    ) -> None:
+        self._inner = on_event
+        self._verbose = verbose
+        self._bar = bar
+        self._progress: Any = None
+        self._task: Any = None
+        self._K = 0
+        self._completed = False
+        self.on_event = self._take if verbose or bar else on_event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def begin(self, steps: int, K: int) -> None:
+        """Start to draw; steps: of the whole run; K: index of the final context."""
+        if not (self._verbose or self._bar):
+            return
+        from rich import progress  # slow to import
+
+        self._K = K
+        self._progress = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            disable=not self._bar,
+        )
+        self._task = self._progress.add_task(self._label(0), total=steps)
+        self._progress.start()
+
+    def _label(self, k: int) -> str:
+        return f"context {k}/{self._K}"
+
+    def _take(self, event: Any) -> None:
+        if self._inner is not None:
+            self._inner(event)
+        if self._verbose and event.mastered and not self._completed:
+            self._completed = event.k == self._K  # later episodes there report it again
+            line = f"step {event.step:,}, {self._label(event.k)}: {event.mastered}"
+            self._progress.console.print(line, soft_wrap=True, markup=False, highlight=False)
+        last = event.step == self._progress.tasks[self._task].total
+        if event.step % BAR_EVERY == 0 or event.episode is not None or last:
+            self._progress.update(
+                self._task, completed=event.step, description=self._label(event.k)
+            )
 
 
-def _told(policy: Any, progress: Progress, returns: list[float], *, finished: bool) -> Trained:
+@dataclass(frozen=True)
+class _Call:
+    """What training needs of a call of `train`, whatever the agent."""
+
+    env: Source
+    curriculum: Curriculum | None
+    display: Display
+    should_stop: Callable[[], bool]
+
+    def consume(
+        self, events: Iterator[RollinStep], state: DeepState | AgentState, steps: int
+    ) -> Trained:
+        """Take the algorithm's steps up to the last, or to a stop."""
+        self.display.begin(steps, state.progress.K)
+        returns: list[float] = []
+        for event in events:
+            if event.episode is not None:
+                returns.append(event.episode.total)
+            if self.display.on_event is not None:
+                self.display.on_event(event)
+            if event.step == steps or (event.episode_end and self.should_stop()):
+                break
+        return _trained(state, returns, finished=state.step == steps)
+
+    def run(
+        self,
+        config: Config,
+        out: str | Path,
+        begin: Callable[[RunSpec[Config], RunDirectory], RollinRun | AgentRun],
+    ) -> Trained:
+        """Train in a run directory, up to the end or to a stop."""
+        if isinstance(self.env, gymnasium.Env):
+            raise RollinError(
+                "With `out`, env must be a function that makes the environment, or a task's name: "
+                "evaluations in between need an environment of their own."
+            )
+        out = Path(out)
+        name = plain_name(self.env) if isinstance(self.env, str) else _name(self.env)
+        run = begin(RunSpec(name, config), RunDirectory(out))
+        self.display.begin(config.steps, run.state.progress.K)
+        finished = execute(run, "rollin.train(…)", should_stop=self.should_stop)
+        returns = read_metrics(out / "episodes.csv")["return"]
+        if not finished:
+            return _trained(run.state, returns, finished=False)
+        result = run.directory.result()
+        return Trained(
+            run.learned() if isinstance(run, AgentRun) else Policy.load(out),
+            result["kappa"],
+            result["k"],
+            result["K"],
+            [Advance(**advance) for advance in result["advances"]],
+            Advance(**result["completed"]) if result["completed"] else None,
+            returns,
+        )
+
+    def train_agent(self, agent: Any, options: dict[str, Any], out: str | Path | None) -> Trained:
+        """Train the user's own agent, in a run directory or without."""
+        is_maker = callable(agent) and not hasattr(agent, "act")
+        named = _name(agent) if is_maker else type(agent).__name__
+        preset = AgentConfig(agent=named)
+        config = configured(preset, options, "rollin.train with agent", OWN_NAMES)
+        if out is not None:
+            return self.run(
+                config,
+                out,
+                lambda spec, directory: AgentRun(
+                    spec, directory, self.env, agent, self.curriculum, self.display.on_event
+                ),
+            )
+        env = make_raw(self.env, config.horizon, config.env_options)
+        try:
+            handle = ContextHandle(env)
+            curriculum = walked_by(handle, self.curriculum)
+            successes = examine(handle, curriculum, deterministic=False, relabel=False)
+            learner = made_agent(agent, env, config.seed)
+            state = AgentState.begin(
+                handle, curriculum, config.algorithm, learner, config.seed, successes=successes
+            )
+            return self.consume(train_agent(state), state, config.steps)
+        finally:
+            if not isinstance(self.env, gymnasium.Env):
+                env.close()
+
+
+def _trained(state: DeepState | AgentState, returns: list[float], *, finished: bool) -> Trained:
+    progress = state.progress
     return Trained(
-        policy,
+        state.agent if isinstance(state, AgentState) else Policy.of(trained_policy(state)),
         progress.kappa,
         progress.k,
         progress.K,

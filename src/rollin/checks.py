@@ -1,13 +1,15 @@
-"""Checks of numbers that come from users; each error is one sentence."""
+"""Checks of values that users give; each error is one sentence."""
 
 import difflib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from numbers import Real
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from rollin.errors import RollinError
+from rollin.errors import CONVENTIONAL, RollinError
 from rollin.texts import one_line
 
 Kind = TypeVar("Kind")
@@ -27,26 +29,26 @@ MOST_THREADS = 1024
 
 
 def instance(name: str, value: Any, kind: type[Kind], fix: str) -> Kind:
-    """Refuse a value that is not of a public type; fix: how to get one, in words."""
+    """Return a value of a public type; raise for another type; fix: how to get one."""
     if not isinstance(value, kind):
         raise RollinError(f"{name} must be a rollin.{kind.__name__}, got {shown(value)}: {fix}.")
     return value
 
 
 def shown(value: Any) -> str:
-    """A plain value as it is written, anything else by its type, to stand in an error."""
+    """Return a plain value as it is written, or the type of any other, for an error."""
     plain = value is None or isinstance(value, str | int | float)
     return one_line(repr(value), 60) if plain else type(value).__name__
 
 
 def require_number(name: str, value: Any) -> None:
-    """Refuse what is not a real number."""
+    """Raise if a value is not a real number."""
     if not isinstance(value, Real):
         raise RollinError(f"{name} must be a number, got {shown(value)}.")
 
 
 def check_alpha(alpha: float) -> float:
-    """The entropy coefficient, which must be positive."""
+    """Return the entropy coefficient; raise if it is not positive."""
     require_number("alpha", alpha)
     if not (math.isfinite(alpha) and alpha > 0):
         raise RollinError(
@@ -58,30 +60,29 @@ def check_alpha(alpha: float) -> float:
     return float(alpha)
 
 
+def below_one(name: str, value: float, why: str = "") -> float:
+    """Return a number in [0, 1); why: what follows the sentence's colon if it is not in there."""
+    require_number(name, value)
+    if not 0 <= value < 1:
+        reason = f": {why}" if why else ""
+        raise RollinError(f"{name} must lie in [0, 1), got {value}{reason}.")
+    return float(value)
+
+
 def check_beta(beta: float) -> float:
-    """The mixing ratio β ∈ [0, 1): 0 is the baseline, 1 would never start from ρ."""
-    require_number("beta", beta)
-    if not 0 <= beta < 1:
-        raise RollinError(
-            f"beta must lie in [0, 1), got {beta}: 0 is the baseline without roll-in, "
-            "and β = 1 would never start from ρ."
-        )
-    return float(beta)
+    """Return the mixing ratio β ∈ [0, 1)."""
+    why = "0 is the baseline without roll-in, and β = 1 would never start from ρ"
+    return below_one("beta", beta, why)
 
 
 def check_gamma(gamma: float) -> float:
-    """The discount γ ∈ [0, 1) of an agent that rolls in; with 1 a roll-in would never stop."""
-    require_number("gamma", gamma)
-    if not 0 <= gamma < 1:
-        raise RollinError(
-            f"gamma must lie in [0, 1), got {gamma}: a roll-in stops with probability 1 - γ after "
-            "each step."
-        )
-    return float(gamma)
+    """Return the discount γ ∈ [0, 1) of an agent that rolls in."""
+    why = "a roll-in stops with probability 1 - γ after each step"
+    return below_one("gamma", gamma, why)
 
 
 def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
-    """A whole number that must not be smaller than `least`, nor larger than `most`."""
+    """Return a whole number from `least` to `most`."""
     whole = isinstance(value, int) or (
         isinstance(value, Real) and math.isfinite(value) and value == int(value)
     )
@@ -95,14 +96,39 @@ def at_least(least: int, name: str, value: int, most: int = MOST) -> int:
 
 
 def one_of(name: str, value: object, known: Iterable[str]) -> None:
-    """One of some words."""
+    """Raise if a value is none of the known words."""
     words = list(known)
     if value not in words:
         raise RollinError(f"{name} must be one of {', '.join(words)}, got {value!r}.")
 
 
+def check_literals(options: object, spell: Callable[[str], str] = str) -> None:
+    """Raise if a field of a dataclass holds none of the words of its `Literal` annotation.
+
+    spell: how errors write a field's name, such as `flag`.
+    """
+    for name, hint in _type_hints(type(options)).items():
+        check_literal(spell(name), getattr(options, name), hint)
+
+
+def check_literal(name: str, value: object, hint: Any) -> None:
+    """Raise if a value is none of the words of a `Literal`; other types take any value here."""
+    kinds = (hint,) if get_origin(hint) is Literal else get_args(hint)
+    literals = [kind for kind in kinds if kind is not NoneType]
+    if not literals or any(get_origin(kind) is not Literal for kind in literals):
+        return
+    if value is not None or NoneType not in kinds:
+        one_of(name, value, [word for kind in literals for word in get_args(kind)])
+
+
+@cache
+def _type_hints(kind: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.__dataclass_fields__}
+
+
 def positive(name: str, value: float, most: float = LARGEST) -> float:
-    """A finite number greater than 0, and not larger than `most`."""
+    """Return a finite number greater than 0 and at most `most`."""
     require_number(name, value)
     if not (math.isfinite(value) and value > 0):
         raise RollinError(f"{name} must be a finite number greater than 0, got {value}.")
@@ -112,7 +138,7 @@ def positive(name: str, value: float, most: float = LARGEST) -> float:
 
 
 def check_share(name: str, value: float) -> float:
-    """A share, from 0 to 1."""
+    """Return a number in [0, 1]."""
     require_number(name, value)
     if not 0 <= value <= 1:
         raise RollinError(f"{name} must lie in [0, 1], got {value}.")
@@ -120,7 +146,7 @@ def check_share(name: str, value: float) -> float:
 
 
 def within(name: str, value: float, most: float = LARGEST) -> float:
-    """A finite number whose size is not larger than `most`."""
+    """Return a finite number of at most this absolute value."""
     require_number(name, value)
     if not math.isfinite(value):
         raise RollinError(f"{name} must be finite, got {value}.")
@@ -130,7 +156,7 @@ def within(name: str, value: float, most: float = LARGEST) -> float:
 
 
 def check_warmup(warmup: int, batch: int) -> int:
-    """The random steps before the first update, which draws a batch from them."""
+    """Return the number of random steps before the first update; raise if less than a batch."""
     if warmup < batch:
         raise RollinError(
             f"warmup must be at least one batch ({batch}), got {warmup}: the first update draws "
@@ -140,12 +166,12 @@ def check_warmup(warmup: int, batch: int) -> int:
 
 
 def flag(name: str) -> str:
-    """An option as it stands on the command line."""
-    return "--" + name.replace("_", "-")
+    """Return an option as it is written on the command line."""
+    return "--" + CONVENTIONAL.get(name, name).replace("_", "-")
 
 
 def seconds_from(variable: str, default: float) -> float:
-    """A number of seconds that the environment may set."""
+    """Return the number of seconds in a variable of the environment, or the default."""
     text = os.environ.get(variable, str(default))
     try:
         seconds = float(text)
@@ -157,6 +183,6 @@ def seconds_from(variable: str, default: float) -> float:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question with the nearest known name, to stand behind an error; empty if none is near."""
+    """Return a question with the nearest known name, to follow an error; empty if none is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" Did you mean {near[0]}?" if near else ""

@@ -1,7 +1,7 @@
-"""The one exception that users meet: a sentence that says what to do.
+"""The one exception that users see: a sentence that says what to do.
 
 Exceptions of other code, such as a user's environment, become a `ForeignError`, whose sentence
-names the file and the line. ROLLIN_DEBUG=1 makes the command line print the whole traceback.
+names the file and the line. With ROLLIN_DEBUG=1 the command line prints the whole traceback.
 """
 
 import os
@@ -18,32 +18,48 @@ from typing import NoReturn
 from rollin.texts import one_line, visible
 
 DEBUG = "ROLLIN_DEBUG"
-LONGEST = 1000  # letters of a foreign error's text, so that the place behind it is not cut off
+LONGEST = 1000  # letters of a foreign error's text, so that the place after it is not cut off
 OWN = str(Path(__file__).parent) + os.sep
-INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")  # an option as it stands on the command line
+CONVENTIONAL = {
+    "batch": "batch_size",
+    "hidden": "hidden_sizes",
+    "warmup": "learning_starts",
+    "capacity": "buffer_size",
+    "p": "geometric_p",
+    "last": "average_over",
+    "literal": "as_printed",
+}
+"""Options that the command line calls as other libraries do; their own names are in every hash."""
+OPTION_NAMES = {conventional: name for name, conventional in CONVENTIONAL.items()}
 
 
 class RollinError(Exception):
-    """Input that cannot be used: names what was expected, what came and how to fix it.
+    """Unusable input: states what was expected, what was given and how to fix it.
 
     The command line prints the sentence and exits with code 2.
     """
 
 
 class MissingExtraError(RollinError):
-    """A package is not installed, which stays so however often it is asked for."""
+    """A package is not installed; retrying does not help."""
+
+
+def install_hint(extra: str) -> str:
+    """Return how to install an extra from a clone: on PyPI, rollin is another project."""
+    return f"run pip install '.[{extra}]' in a clone of rollin"
 
 
 def reason(error: OSError) -> str:
-    """The system's words for an error, without the path."""
+    """Return the system's description of an error, without the path."""
     return (error.strerror or str(error)).lower()
 
 
 class ProcessExitError(BaseException):
-    """Other code has called os._exit, which would end the program without a word."""
+    """Other code called os._exit, which would end the program silently."""
 
     def __init__(self, code: object) -> None:
         super().__init__(code)
@@ -51,30 +67,28 @@ class ProcessExitError(BaseException):
 
 
 class ForeignError(RollinError):
-    """Code that is not rollin's has raised; the sentence names the error, the file and the line."""
+    """Code outside rollin raised; the sentence names the error, the file and the line."""
 
 
 def foreign(before: str, error: BaseException, after: str = ".") -> ForeignError:
-    """The error to raise `from` an exception of other code, which is described between the words.
+    """Return the error to raise `from` an exception of other code, described between two texts.
 
-    before: such as "The environment's step raised"; a call of sys.exit or os._exit is described
-    without the word raised.
+    before: such as "The environment's step raised"; "raised" is left out for sys.exit and os._exit.
     """
+    description = describe(error)
     if isinstance(error, SystemExit | ProcessExitError) and before.endswith(" raised"):
-        words = f"{before.removesuffix(' raised')} {described(error).removeprefix('it ')}"
-    else:
-        words = f"{before} {described(error)}"
-    return ForeignError(f"{words}{after}")
+        before, description = before.removesuffix(" raised"), description.removeprefix("it ")
+    return ForeignError(f"{before} {description}{after}")
 
 
-def described(error: BaseException) -> str:
-    """Kind, text and place of an error, to stand in a sentence."""
+def describe(error: BaseException) -> str:
+    """Return kind, text and place of an error, as a part of a sentence."""
     place = place_of(error)
-    return f"{told(error)} ({place})" if place else told(error)
+    return f"{format_exception(error)} ({place})" if place else format_exception(error)
 
 
-def told(error: BaseException) -> str:
-    """Kind and text of an error in one line, to stand in a sentence; any `__str__` is survived."""
+def format_exception(error: BaseException) -> str:
+    """Return kind and text of an error on one line, as a part of a sentence."""
     if isinstance(error, SystemExit):  # which would end the program, and may look like success
         return f"it called sys.exit({_text(error.code, repr)})"
     if isinstance(error, ProcessExitError):
@@ -84,12 +98,12 @@ def told(error: BaseException) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """What to show of an error of any kind: rollin's as it is, others with kind and place."""
-    return str(error) if isinstance(error, RollinError) else described(error)
+    """Return the text of an error of rollin, or the description of another one."""
+    return str(error) if isinstance(error, RollinError) else describe(error)
 
 
 def _text(value: object, show: Callable[[object], str] = str) -> str:
-    """str or repr of a value of other code, which may raise anything."""
+    """Return str or repr of a value of other code, which may raise anything."""
     try:
         return show(value)
     except KeyboardInterrupt:
@@ -99,19 +113,19 @@ def _text(value: object, show: Callable[[object], str] = str) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """File and line of the innermost frame outside rollin; empty if there is none.
+    """Return file and line of the innermost frame outside rollin; empty if there is none.
 
-    If that is in a library, the innermost frame of the user's code is named first.
+    If that is in a library, the innermost frame of the user's code comes first.
     """
     if isinstance(error, SyntaxError) and error.filename:
-        return ""  # its text names them
+        return ""  # its text has both
     frames = [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith("<frozen ")
     ]
     if isinstance(error, ProcessExitError):
-        frames = frames[:-1]  # rollin's, in the place of os._exit
+        frames = frames[:-1]  # rollin's replacement of os._exit
     outside = [not file.startswith(OWN) for file, _, _ in frames]
     frames = frames[outside.index(True) :] if any(outside) else []
     users = [frame for frame in frames if _is_users(frame[0])]
@@ -119,16 +133,16 @@ def place_of(error: BaseException) -> str:
         return ""
     places = [users[-1]] if users else []
     places += [frames[-1]] if frames[-1] not in places else []
-    return ", down to ".join(f"{_shown(file)}:{line} in {name}" for file, line, name in places)
+    return ", down to ".join(f"{_short_path(file)}:{line} in {name}" for file, line, name in places)
 
 
 def _is_users(file: str) -> bool:
-    """Whether a file belongs to neither rollin, an installed package nor Python."""
+    """Return whether a file belongs to neither rollin, an installed package nor Python."""
     return not (file.startswith((OWN, STANDARD)) or INSTALLED.match(file))
 
 
-def _shown(file: str) -> str:
-    """A path below the working directory or site-packages as from there; others as they are."""
+def _short_path(file: str) -> str:
+    """Return a path relative to the working directory or site-packages, if it is below one."""
     if file.startswith(OWN):
         return f"rollin{os.sep}{file.removeprefix(OWN)}"
     if INSTALLED.match(file):
@@ -139,7 +153,7 @@ def _shown(file: str) -> str:
 
 
 def debug_hint(error: BaseException) -> str:
-    """How to see the traceback of an error of other code, to stand behind its sentence."""
+    """Return how to see the traceback of an error of other code, to follow its sentence."""
     cause: BaseException | None = error
     while isinstance(cause, RollinError) and not isinstance(cause, ForeignError):
         cause = cause.__cause__
@@ -149,7 +163,7 @@ def debug_hint(error: BaseException) -> str:
 
 
 def show_traceback(error: BaseException) -> None:
-    """Print the traceback of an error, with what caused it, if ROLLIN_DEBUG is set."""
+    """Print the traceback of an error and its causes, if ROLLIN_DEBUG is set."""
     if _debugs():
         sys.stderr.write(visible("".join(traceback.format_exception(error))))
 
@@ -160,11 +174,12 @@ def _debugs() -> bool:
 
 @contextmanager
 def exits_refused() -> Iterator[None]:
-    """While inside, os._exit raises in the main thread, and never exits with code 0.
+    """While inside, os._exit raises in the main thread, and exits with code 2 instead of 0.
 
-    Processes that are forked off may end as they like.
+    Forked processes are not affected.
     """
-    leave, own = os._exit, os.getpid()
+    leave = os._exit
+    own = os.getpid()
 
     def refuse(status: int) -> NoReturn:
         if os.getpid() == own and threading.current_thread() is threading.main_thread():
@@ -184,12 +199,17 @@ def exits_refused() -> Iterator[None]:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Inside, an error names options as Python has them: log_every, not --log-every."""
+    """Inside, errors name options as in Python: log_every and batch, not --batch-size."""
+
+    def python_name(match: re.Match[str]) -> str:
+        name = match[1].replace("-", "_")
+        return OPTION_NAMES.get(name, name)
+
     try:
         yield
     except RollinError as error:
-        said = str(error)
-        named = FLAG.sub(lambda found: found[1].replace("-", "_"), said)
-        if named == said:
+        text = str(error)
+        in_python_terms = FLAG.sub(python_name, text)
+        if in_python_terms == text:
             raise
-        raise RollinError(named) from error
+        raise RollinError(in_python_terms) from error

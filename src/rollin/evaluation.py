@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rollin.checks import at_least
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation, evaluate_actor, evaluate_policy
 from rollin.envs.box_env import Env
-from rollin.envs.context_env import ContextEnv
-from rollin.envs.context_handle import ContextHandle
+from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.contextual import check_context
 from rollin.envs.registry import make_raw
 from rollin.errors import RollinError, in_python
@@ -76,8 +75,8 @@ def evaluate(
                 found = evaluate_policy(policy, handle, context, episodes, seed=seed)
             else:
                 found = evaluate_actor(handle, _actor(policy), context, episodes, seed=seed)
-            told = tuple(float(number) for number in context)
-            rows.append(ContextEvaluation(**vars(found), k=k, context=told, seeds=seeds))
+            numbers = tuple(float(number) for number in context)
+            rows.append(ContextEvaluation(**vars(found), k=k, context=numbers, seeds=seeds))
         return rows
     finally:
         if not isinstance(env, gymnasium.Env):

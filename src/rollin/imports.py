@@ -1,7 +1,7 @@
-"""Importing what users name, from where they stand; what a file names is not imported unasked.
+"""User code: importing it by name, and counting calls of it.
 
-On the command line (`only_named`) code is imported only if its name was typed, or stands in a
-file that is trusted (`rollin.runs.trust`). In Python, whoever calls names it.
+On the command line (`only_named`) code is imported only if its name was typed, or is in a trusted
+file (`rollin.runs.trust`). In Python the caller names it.
 """
 
 import ast
@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rollin.calls import CALLS
 from rollin.errors import RollinError, foreign
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:factory
@@ -22,14 +21,29 @@ _named: set[str] | None = None
 """The code that may be imported; None: any."""
 
 
+class Calls:
+    """Counts where a call of user code begins and where it ends: odd inside of one."""
+
+    count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *about: object) -> None:
+        self.count += 1
+
+
+CALLS = Calls()
+
+
 def is_factory(name: str) -> bool:
-    """Whether a name is of the form module:factory."""
+    """Return whether a name is of the form module:factory."""
     return FACTORY.fullmatch(name) is not None
 
 
 @contextmanager
 def only_named() -> Iterator[None]:
-    """While inside, no code is imported but what `name_code` was told of."""
+    """While inside, only code that `name_code` has noted is imported."""
     global _named
     before, _named = _named, set()
     try:
@@ -39,22 +53,21 @@ def only_named() -> Iterator[None]:
 
 
 def name_code(name: str) -> None:
-    """Note that the user has typed a name, or trusts who did."""
+    """Note that the user has typed or trusts a name."""
     if _named is not None:
         _named.add(name)
 
 
 def check_code(name: str) -> None:
-    """Refuse module:attribute if the user has not named it, or if it is of Python itself.
+    """Raise if the user has not named module:attribute, or if it is of the standard library.
 
-    A factory is called with options that may come from a file, which the standard library has too
-    many uses for.
+    A factory is called with options that may come from a file: too powerful for most of Python's.
     """
     module = name.partition(":")[0]
     if module.partition(".")[0] in sys.stdlib_module_names:
         raise RollinError(
-            f"{name} is of Python's standard library, which makes no environments: if a module of "
-            "yours has that name, give it another."
+            f"{name} is of Python's standard library, which makes no environments: if your module "
+            "has that name, rename it."
         )
     if _named is not None and name not in _named:
         raise RollinError(
@@ -64,7 +77,7 @@ def check_code(name: str) -> None:
 
 
 def load_named(name: str, hint: str) -> Any:
-    """What module:attribute names; hint: what to give instead of one that cannot be loaded."""
+    """Return what module:attribute names; hint: what to give instead if it cannot be loaded."""
     check_code(name)
     module, _, attribute = name.partition(":")
     try:
@@ -73,7 +86,7 @@ def load_named(name: str, hint: str) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module's own code may raise anything
-        more = f". {hint}{where_looked(module, error)}"
+        more = f". {hint}{_search_path(module, error)}"
         raise foreign(f"{name} cannot be loaded:", error, more) from error
 
 
@@ -81,7 +94,7 @@ def load_named(name: str, hint: str) -> Any:
 def from_here() -> Iterator[None]:
     """While inside, modules in the working directory can be imported, as with `python -m`.
 
-    What is imported and called there may name other code in its turn.
+    Code that is called inside may import any other code.
     """
     global _named
     here = str(Path.cwd())
@@ -96,7 +109,7 @@ def from_here() -> Iterator[None]:
 
 
 def factory_here(name: str) -> str:
-    """What to give instead of the name of a module in the working directory; empty if it is none.
+    """Return a hint for the name of a module in the working directory; empty if it is none.
 
     Only what can be called without arguments makes an environment. The file is read, not run.
     """
@@ -118,21 +131,21 @@ def factory_here(name: str) -> str:
 
 
 def _is_free(function: ast.FunctionDef) -> bool:
-    """Whether a function can be called without arguments."""
+    """Return whether a function can be called without arguments."""
     given = function.args
     needed = len(given.posonlyargs) + len(given.args) - len(given.defaults)
     return needed == 0 and None not in given.kw_defaults
 
 
 def _is_env(kind: ast.ClassDef) -> bool:
-    """Whether a class is called an environment by its base, and can be made without arguments."""
+    """Return whether a class has an environment as base, and can be made without arguments."""
     begin = [p for p in kind.body if isinstance(p, ast.FunctionDef) and p.name == "__init__"]
     needed = [len(p.args.args) - 1 - len(p.args.defaults) for p in begin]
     return any("Env" in ast.unparse(base) for base in kind.bases) and not any(needed)
 
 
-def where_looked(name: str, error: BaseException) -> str:
-    """Where a module was looked for, if that is what failed."""
+def _search_path(name: str, error: BaseException) -> str:
+    """Return where a module was searched for, if it was not found."""
     if not isinstance(error, ModuleNotFoundError) or error.name != name.split(".")[0]:
         return ""
     return (

@@ -1,11 +1,12 @@
-"""A trained policy: a small object with `act(observation, context)`, in NumPy alone.
+"""A trained policy: `act(observation, context)` in NumPy, without training code or compiler.
 
-Reads the policy.safetensors that a run leaves; needs neither the training code nor its compiler.
+Reads the policy.safetensors of a run. ONNX files need the extra `onnx`.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +18,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.checks import shown
-from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST_POLICY, read_bounded
+from rollin.errors import RollinError, install_hint, reason
+from rollin.safe_open import LARGEST_POLICY, read_bounded
 from rollin.texts import one_line
 
 Float = NDArray[np.float32]
 LAST = "last"  # of the contexts of the curriculum
+OPSET = 17  # of ONNX, 2022: Gemm, Relu, Tanh and Clip have not changed since
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +34,7 @@ class Policy:
     layers: (inputs + 1, outputs) each, the bias as last row; low, high: (A,) of the action's box;
     log_std: (2,) bounds of log σ; contexts: (K + 1, C) of the curriculum it was trained on, empty
     for plain SAC; k: the context that training reached; context_space: (2, C) bounds of the env's
-    contexts, None if the file is older.
+    contexts, None if not recorded.
 
     >>> import numpy as np
     >>> import rollin
@@ -53,12 +55,11 @@ class Policy:
     context_space: Float | None = None
 
     def __repr__(self) -> str:
-        sizes = self.observation_size, self.contexts.shape[1], len(self.low)
         hidden = tuple(layer.shape[1] for layer in self.layers[:-1])
         reached = f", k={self.k}, K={len(self.contexts) - 1}" if len(self.contexts) else ""
         return (
-            f"Policy(observation={sizes[0]}, context={sizes[1]}, action={sizes[2]}, "
-            f"hidden={hidden}{reached})"
+            f"Policy(observation={self.observation_size}, context={self.contexts.shape[1]}, "
+            f"action={len(self.low)}, hidden={hidden}{reached})"
         )
 
     @classmethod
@@ -82,7 +83,7 @@ class Policy:
 
     @classmethod
     def of(cls, tensors: dict[str, Any], source: str = "The policy") -> "Policy":
-        """From tensors by name, as in the file."""
+        """Make a policy of tensors by name, as in the file."""
         count = sum(name.startswith("actor.") for name in tensors)
         needed = {f"actor.{i}" for i in range(count)} | {"action_low", "action_high", "log_std"}
         if not count or not needed <= tensors.keys():
@@ -94,27 +95,24 @@ class Policy:
         k = tensors.get("k", np.zeros(1, np.float32))
         box = tensors["action_low"], tensors["action_high"]
         space = tensors.get("context_space")
-        if wrong := _wrong(layers, *box, tensors["log_std"], contexts, k, space):
+        if wrong := _fault(layers, *box, tensors["log_std"], contexts, k, space):
             raise RollinError(f"{source} is damaged: {wrong}. Restore the file that the run wrote.")
         return cls(layers, *box, tensors["log_std"], contexts, int(k[0]), space)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, as safetensors, for `load`; a file that is there is replaced."""
+        """Write a safetensors file for `load`; an existing file is replaced."""
         _write(Path(path), save(self.tensors()))
 
     def save_onnx(self, path: str | Path) -> None:
-        """Write the mode of the policy as an ONNX graph (needs the extra rollin[onnx]).
+        """Write the mode of the policy as an ONNX graph (needs the extra onnx).
 
         Inputs: observation (N, O) and, if there is one, context (N, C), in float32; output: action
         (N, A), scaled to the env's box.
         """
-        from rollin.policy_onnx import onnx_bytes  # needs an extra
-
-        sizes = {"observation": self.observation_size, "context": self.contexts.shape[1]}
-        _write(Path(path), onnx_bytes(self.layers, self.low, self.high, sizes))
+        _write(Path(path), _onnx_bytes(self))
 
     def tensors(self) -> dict[str, Float]:
-        """By name, as in the file."""
+        """Return the tensors by name, as in the file."""
         tensors = {f"actor.{i}": layer for i, layer in enumerate(self.layers)}
         tensors |= {"action_low": self.low, "action_high": self.high, "log_std": self.log_std}
         if len(self.contexts):
@@ -183,44 +181,48 @@ class Policy:
             context = own if _is_last(context) else context
         if _is_last(context):
             context = self.contexts[-1] if len(self.contexts) else np.zeros(0)
-        seen, told = _numbers("observation", observation), _numbers("context", context)
+        observation = _numbers("observation", observation)
+        context = _numbers("context", context)
         expected = self.observation_size, self.contexts.shape[1]
         try:
-            np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
-            fits = (*seen.shape[-1:], *told.shape[-1:]) == expected
+            np.broadcast_shapes(observation.shape[:-1], context.shape[:-1])
+            fits = (*observation.shape[-1:], *context.shape[-1:]) == expected
         except ValueError:
             fits = False
         if not fits:
             raise RollinError(
                 f"This policy takes an observation of {expected[0]} numbers and a context of "
-                f"{expected[1]}, or batches of them, got shapes {seen.shape} and {told.shape}: "
-                "pass the observation as the environment returns it."
+                f"{expected[1]}, or batches of them, got shapes {observation.shape} and "
+                f"{context.shape}: pass the observation as the environment returns it."
             )
         if within and self.context_space is not None:
             low, high = self.context_space
-            if ((told < low) | (told > high)).any():
+            if ((context < low) | (context > high)).any():
                 raise RollinError(
                     f"context must lie between {low.tolist()} and {high.tolist()}, the "
-                    f"environment's context space, got {_shown(told)}: choose one inside."
+                    f"environment's context space, got {_short(context)}: choose one inside."
                 )
-        return seen, told
+        return observation, context
 
-    def _squashed(self, seen: Float, told: Float, generator: Generator | None) -> Float:
-        leading = np.broadcast_shapes(seen.shape[:-1], told.shape[:-1])
-        parts = [np.broadcast_to(part, (*leading, part.shape[-1])) for part in (seen, told)]
+    def _squashed(self, observation: Float, context: Float, generator: Generator | None) -> Float:
+        leading = np.broadcast_shapes(observation.shape[:-1], context.shape[:-1])
+        parts = [
+            np.broadcast_to(part, (*leading, part.shape[-1])) for part in (observation, context)
+        ]
         h = np.concatenate(parts, -1)
         for layer in self.layers[:-1]:
             h = np.maximum(h @ layer[:-1] + layer[-1], 0)
         out = h @ self.layers[-1][:-1] + self.layers[-1][-1]
         size = len(self.low)
-        mean, log_std = out[..., :size], np.clip(out[..., size:], *self.log_std)
+        mean = out[..., :size]
         if generator is not None:
+            log_std = np.clip(out[..., size:], *self.log_std)
             mean = mean + np.exp(log_std) * generator.standard_normal(mean.shape, np.float32)
         return np.tanh(mean).astype(np.float32)
 
 
 def _entries(observation: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Observation and context of a dict; the goal of a goal env is its context."""
+    """Return observation and context of a dict; the goal of a goal env is its context."""
     for name in ("context", "desired_goal"):
         if "observation" in observation and name in observation:
             return observation["observation"], observation[name]
@@ -232,24 +234,24 @@ def _entries(observation: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _numbers(name: str, given: Any) -> Float:
-    """Finite numbers as float32."""
+    """Return finite numbers as float32."""
     try:
-        found = np.asarray(given, np.float32)
+        numbers = np.asarray(given, np.float32)
     except (TypeError, ValueError) as error:
         raise RollinError(
-            f"{name} must hold real numbers, got {_shown(given)}: pass a vector or a batch of "
+            f"{name} must hold real numbers, got {_short(given)}: pass a vector or a batch of "
             "vectors."
         ) from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise RollinError(
-            f"{name} must hold finite numbers, got {_shown(found)}: look for NaN or infinity in "
+            f"{name} must hold finite numbers, got {_short(numbers)}: look for NaN or infinity in "
             "what the environment returns."
         )
-    return found
+    return numbers
 
 
-def _shown(given: Any) -> str:
-    """Numbers for an error, cut off where they are long."""
+def _short(given: Any) -> str:
+    """Return numbers as text for an error, cut off where it is long."""
     return one_line(repr(given.tolist() if isinstance(given, np.ndarray) else given), 60)
 
 
@@ -258,7 +260,7 @@ def _is_last(context: Any) -> bool:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All of a file or nothing of it; a link in its place is replaced, not followed."""
+    """Write a file atomically; a link in its place is replaced and not followed."""
     temporary = path.with_name(f".rollin-{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)
@@ -268,7 +270,7 @@ def _write(path: Path, data: bytes) -> None:
         raise RollinError(f"{path} could not be written: {reason(error)}.") from error
 
 
-def _wrong(
+def _fault(
     layers: Sequence[Float],
     low: Float,
     high: Float,
@@ -277,7 +279,7 @@ def _wrong(
     k: Float,
     space: Float | None,
 ) -> str:
-    """What cannot be in the tensors of a policy, in words; empty if nothing."""
+    """Return what is wrong with the tensors of a policy; empty if nothing is."""
     for name, tensor in {
         **{f"actor.{i}": layer for i, layer in enumerate(layers)},
         **{"action_low": low, "action_high": high, "log_std": log_std},
@@ -305,3 +307,52 @@ def _wrong(
     if space.dtype != np.float32 or space.shape != shape or not (space[0] <= space[1]).all():
         return f"context_space must be lower and upper bounds of float32, of shape {shape}"
     return ""
+
+
+def _onnx_bytes(policy: Policy) -> bytes:
+    """Return an ONNX file of concatenation, layers with ReLU, tanh of the means and scaling."""
+    try:
+        onnx: Any = import_module("onnx")
+        numpy_helper: Any = import_module("onnx.numpy_helper")
+    except ImportError as error:
+        raise RollinError(f"Writing ONNX needs the extra onnx: {install_hint('onnx')}.") from error
+    helper = onnx.helper
+    number = onnx.TensorProto.FLOAT
+    low, high = policy.low, policy.high
+    size = len(low)
+    constants: dict[str, Any] = {}
+    nodes: list[Any] = []
+
+    def node(kind: str, inputs: list[str], output: str, **more: Any) -> str:
+        nodes.append(helper.make_node(kind, inputs, [output], **more))
+        return output
+
+    widths = {"observation": policy.observation_size, "context": policy.contexts.shape[1]}
+    inputs = [name for name, width in widths.items() if width]
+    x = node("Concat", inputs, "inputs", axis=1)
+    last = len(policy.layers) - 1
+    for i, layer in enumerate(policy.layers):
+        columns = layer if i < last else layer[:, :size]  # of the last layer only the means
+        constants |= {f"weight{i}": columns[:-1], f"bias{i}": columns[-1]}
+        x = node("Gemm", [x, f"weight{i}", f"bias{i}"], f"layer{i}")
+        x = node("Relu", [x], f"hidden{i}") if i < last else node("Tanh", [x], "squashed")
+    constants |= {"half": (high - low) / 2, "middle": (high + low) / 2}
+    constants |= {"low": low, "high": high}
+    scaled = node("Add", [node("Mul", [x, "half"], "spread"), "middle"], "scaled")
+    node("Min", [node("Max", [scaled, "low"], "bounded"), "high"], "action")
+    graph = helper.make_graph(
+        nodes,
+        "policy",
+        [helper.make_tensor_value_info(name, number, ["N", widths[name]]) for name in inputs],
+        [helper.make_tensor_value_info("action", number, ["N", size])],
+        [
+            numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
+            for name, value in constants.items()
+        ],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="rollin"
+    )
+    model.ir_version = 8  # of that opset, so that older readers accept it
+    onnx.checker.check_model(model)
+    return model.SerializeToString()

@@ -1,4 +1,4 @@
-"""Random streams of a run: one seed, independent generators by name, state that can be kept."""
+"""Random streams of a run: one seed, independent generators by name, state that can be saved."""
 
 import zlib
 from typing import Any
@@ -15,16 +15,16 @@ _LOW = (1 << 64) - 1
 
 
 class Streams:
-    """Named generators, each made from the run's seed and its name when first asked for.
+    """Named generators, each made from the run's seed and its name at its first use.
 
-    A stream depends on its name and the seed alone, so that a new stream changes no other.
+    A stream depends only on its name and the seed, so a new stream changes no other.
 
     >>> import rollin
     >>> streams = rollin.Streams(seed=0)
     >>> first = streams["act"].random()
-    >>> kept = streams.get_state()
+    >>> saved = streams.get_state()
     >>> drawn = streams["act"].random()
-    >>> streams.set_state(kept)
+    >>> streams.set_state(saved)
     >>> streams["act"].random() == drawn
     True
     """
@@ -38,25 +38,25 @@ class Streams:
         return short_repr(self, seed=self.seed, prefix=self._prefix)
 
     def under(self, prefix: str) -> "Streams":
-        """Streams of a part of the run: `under("exp")["act"]` is the stream `exp.act` of this."""
+        """Return the streams of a part: `under("exp")["act"]` is the stream `exp.act`."""
         part = Streams(self.seed)
-        part._prefix, part._generators = f"{self._prefix}{prefix}.", self._generators
+        part._prefix = f"{self._prefix}{prefix}."
+        part._generators = self._generators
         return part
 
     def __getitem__(self, name: str) -> Generator:
         full = self._prefix + name
-        found = self._generators.get(full)
-        if found is None:
+        if full not in self._generators:
             sequence = SeedSequence(self.seed, spawn_key=(zlib.crc32(full.encode()),))
-            found = self._generators[full] = Generator(PCG64(sequence))
-        return found
+            self._generators[full] = Generator(PCG64(sequence))
+        return self._generators[full]
 
     def get_state(self) -> dict[str, NDArray[np.uint64]]:
-        """The state of every stream that was used."""
+        """Return the state of every stream that was used."""
         return {n.removeprefix(self._prefix): pack_generator(g) for n, g in self._used().items()}
 
     def set_state(self, state: dict[str, NDArray[np.uint64]]) -> None:
-        """Put every named stream back; the others start anew."""
+        """Restore every named stream; the others restart."""
         for name in self._used():
             del self._generators[name]
         for name, packed in state.items():
@@ -67,7 +67,7 @@ class Streams:
 
 
 def pack_generator(generator: Generator) -> NDArray[np.uint64]:
-    """A PCG64's state as six uint64: two 128-bit numbers and a kept half of a draw."""
+    """Return a PCG64's state as six uint64: two 128-bit numbers and the saved half of a draw."""
     state: Any = generator.bit_generator.state
     words: list[int] = []
     for number in (state["state"]["state"], state["state"]["inc"]):
@@ -76,7 +76,7 @@ def pack_generator(generator: Generator) -> NDArray[np.uint64]:
 
 
 def unpack_generator(generator: Generator, packed: NDArray[np.uint64]) -> None:
-    """Put a PCG64 into a state that `pack_generator` gave."""
+    """Restore the state of a PCG64 from `pack_generator`."""
     if np.shape(packed) != (6,):
         raise RollinError(
             f"A random stream's state is 6 numbers, got shape {np.shape(packed)}: "

@@ -1,11 +1,10 @@
-"""Text from files and environments of others, made safe to show on a screen and to keep in CSV.
+"""Untrusted text, escaped for terminals and CSV.
 
 Control characters could move a terminal's cursor, change its title or end a line early. Characters
-without a width, or that turn the direction of text, make one name look like another. A spreadsheet
+without a width, or that turn the direction of text, make two names look the same. A spreadsheet
 evaluates a cell that begins like a formula.
 """
 
-import csv
 import io
 import re
 import unicodedata
@@ -22,7 +21,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
 _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*", re.ASCII)
-"""What begins with a sign and is no formula: numbers as we write them."""
+"""Numbers as rollin writes them: no formula, even if they begin with a sign."""
 
 _END = "\r\n"  # cells that hold either letter are then in quotes; files have \n
 LONGEST = 2000  # letters of a sentence, which may quote a file
@@ -33,11 +32,11 @@ _PLAIN = {
     "σ": "sigma", "Σ": "sum", "∈": "in", "∞": "inf", "√": "sqrt", "≤": "<=", "≥": ">=", "≈": "~",
     "±": "+-", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "→": "->", "◆": "*",
 }  # fmt: skip
-"""Letters of ours in ASCII."""
+"""Letters of rollin's output in ASCII."""
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
-    """What to write where an output's encoding lacks letters; see `codecs.register_error`."""
+    """Return ASCII for letters missing in an encoding, as a handler of `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -45,13 +44,13 @@ def plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 def visible(text: str) -> str:
-    """Text with every character that has no form replaced by its code, except ends of lines."""
+    """Return text with invisible characters replaced by their codes, except ends of lines."""
     if text.isprintable() and not _FORMLESS.search(text):
         return text
-    return "".join(letter if _has_form(letter) else _code(letter) for letter in text)
+    return "".join(letter if _is_visible(letter) else _code(letter) for letter in text)
 
 
-def _has_form(letter: str) -> bool:
+def _is_visible(letter: str) -> bool:
     if letter.isprintable():
         return not _FORMLESS.match(letter)
     return letter == "\n" or unicodedata.category(letter) == "Zs"
@@ -65,16 +64,18 @@ def _code(letter: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """The same without ends of lines, and cut off if it is longer than `most`."""
+    """Return `visible` text on one line, cut off if it is longer than `most`."""
     line = visible(" ".join(text.split("\n")))
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV; text that a spreadsheet would take for a formula gets an apostrophe before it.
+    """Return rows as CSV; an apostrophe precedes text that a spreadsheet would read as a formula.
 
-    Numbers stay as they are, negative ones included.
+    Numbers stay as they are, also negative ones.
     """
+    import csv  # here: `rollin --help` needs no tables
+
     lines = []
     for row in rows:
         out = io.StringIO()
@@ -85,7 +86,9 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The cells of CSV, without the apostrophes of `csv_text`; `csv.Error` if it is none."""
+    """Yield the rows of CSV without the apostrophes of `csv_text`; raise `csv.Error` if damaged."""
+    import csv
+
     for row in csv.reader(lines, strict=True):
         yield [_unquoted(cell) for cell in row]
 

@@ -11,14 +11,13 @@ class CommonOptions(TypedDict, total=False):
     """Options of every run."""
 
     learner: Literal["cpu", "jax"]
-    """cpu: compiled for this processor; jax: for accelerators (needs the extra rollin[jax])."""
+    """cpu: compiled for this processor; jax: for accelerators (needs the extra jax)."""
     method: Literal["rollin", "baseline", "scratch", "fresh"]
-    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the last context alone;
+    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the final context only;
     fresh: an ablation, in which the re-initialised exploration agent takes over after one step."""
-    updates: Literal["detailed", "short", "steady"]
+    updates: Literal["detailed", "short"]
     """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
-    every step, as in the short pseudocode; steady (ours): π_main at every step, π_exp at its own.
-    """
+    every step, as in the short pseudocode."""
     relabel: bool
     """Relabel goals: a third of each batch keeps its goal, a third gets a future one, a third the
     next state."""
@@ -37,60 +36,53 @@ class CommonOptions(TypedDict, total=False):
     """Transitions that D_exp must hold before π_exp learns. With 1 it learns from the first one on,
     as jaxrl draws a batch with replacement from whatever there is."""
     explorer: Literal["fresh", "main"]
-    """Who acts after a roll-in: fresh, π_exp, which starts anew at every switch; main, an ablation
-    with one learner: π_main itself goes on under ω_k, and learns at these steps."""
+    """Who acts after a roll-in: fresh, π_exp, reinitialised at every switch; main, an ablation with
+    one learner: π_main itself continues under ω_k, and learns at these steps."""
     prefix: Literal["replay", "hidden", "shown"]
     """Transitions of the roll-in itself: replay, they are recorded in D; hidden, an ablation: no
     agent ever learns from them, nor at these steps. They count as steps either way."""
     guide: Literal["current", "frozen"]
     """Who rolls in under ω_{k-1}: current, π_main as it is now; frozen, an ablation: π_main as it
     was at the last switch."""
-    need: bool
-    """β by need (ours): roll in with β times the share of π_main's last ten episodes without
-    roll-in that saw no reward under ω_k."""
-    redraw: int
-    """Draw π_exp anew for each roll-in (ours), unless one of its last so many episodes saw a reward
-    under ω_k; 0: at a switch alone, as in the paper."""
     better: float
-    """Share of every batch that is drawn from the better episodes under ω_k (ours): those above
-    their mean return."""
-    stop: float | None
-    """Probability that a roll-in stops after a step; 1 - γ if not given, as in the paper."""
+    """Fraction of every batch that is drawn from the episodes under ω_k with an above-average
+    return (our extension)."""
     teacher: str
-    """Who chooses contexts: walk, the curriculum in its order; or another curriculum on the same
-    path, with roll-in from the nearest mastered context if β > 0: uniform, fixed, alp-gmm, plr,
-    spdl, currot, frontier, jsrl, archive, reverse; or visited, for which a start and a goal are
-    enough: places that episodes came by."""
+    """What chooses contexts. walk: the contexts of the curriculum in order, as in the paper.
+    visited: goals that earlier episodes reached, between a start and a final goal. uniform, fixed,
+    alp-gmm, plr, spdl, currot, frontier, jsrl, archive, reverse: other curricula on the same path,
+    with roll-in from the nearest mastered context if β > 0."""
     rule: Literal["return", "success", "gap", "plateau"] | None
-    """What masters a context: the mean return, or the share of successful episodes, above a
-    threshold; without one (ours): gap, a share of the way from what the behaviour before earns to
-    the best seen; plateau, nothing better for long. The environment's own rule if not given, and
-    gap if it has none."""
+    """When a context is mastered. return, success: the mean return, or the success rate, exceeds
+    threshold. Without a threshold (our extension), gap: the mean return covers most of the gap
+    between the previous policy and the best return; plateau: the return has stopped improving.
+    Default: the environment's own rule, or gap if it has none."""
     threshold: float | None
-    """R, or the success rate, that the last episodes must exceed; the environment's own if not
-    given."""
+    """Mean return R, or success rate, that the last episodes must exceed. Default: the
+    environment's own."""
     threshold_slope: float
     """Slope of a return threshold R(x) = threshold + slope · x; threshold_at says what x is."""
     threshold_at: Literal["kappa", "position"] | None
     """What a return threshold R(x) is a function of on context k: kappa, k / K, or its position on
-    the path (the level of a velocity). The environment's own, or kappa with path and contexts, if
-    not given."""
+    the path (the level of a velocity). Default: the environment's own, or kappa with path and
+    contexts."""
     kappa: Literal["index", "position"] | None
-    """κ of context k: its index over the last one, k / K (ours), or its position on the path."""
+    """κ of context k: its index divided by the last one, k / K, or its position on the path.
+    Default: the environment's own, which is the index (our choice) in rollin's tasks."""
     window: int | None
-    """Episodes under the current context that the rule looks at; the environment's own, or 10, if
-    not given."""
+    """Episodes under the current context that the rule looks at. Default: the environment's own, or
+    10."""
     delta: float | None
-    """Step Δ of the curriculum along its path of length 1, as a number or as 1/24; the
-    environment's own, or 0.1 with path, if not given."""
+    """Step Δ of the curriculum along its path of length 1, as a number or as 1/24. Default: the
+    environment's own, or 0.1 with path."""
     stride: Literal["fixed", "halving"] | None
-    """Steps along the path: fixed, Δ each; halving (ours): Δ, or 1/12, is the first and the
-    largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at once.
-    If not given: fixed, and halving where neither the options nor the environment have a threshold.
+    """Steps along the path: fixed, Δ each; halving (our extension): Δ, or 1/12, is the first and
+    the largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at
+    once. Default: fixed, or halving where neither the options nor the environment have a threshold.
     """
     start: float | None
-    """Position on the path at which the curriculum starts, as a number or as 1/24; the
-    environment's own (antmaze-umaze: Δ, ours), or 0 with path, if not given."""
+    """Position on the path at which the curriculum starts, as a number or as 1/24. Default: the
+    environment's own (antmaze-umaze: Δ, our choice), or 0 with path."""
     spacing: Literal["step", "even"]
     """Contexts on the path. step: one every Δ from start to the end; even: 1/Δ contexts at equal
     distances from the beginning of the path to its end, another reading of the paper's goals in
@@ -107,7 +99,7 @@ class CommonOptions(TypedDict, total=False):
     horizon: int | None
     """Time limit of an episode in steps, if the environment does not end it earlier."""
     capacity: int | None
-    """Replay capacity in transitions; the whole run if not given."""
+    """Replay capacity in transitions. Default: the whole run."""
     goals: int
     """Evaluate so many contexts at equal distances of the path, at the end and at every row of
     metrics.csv that is at half a million steps: a context is solved if at least four of five
@@ -126,7 +118,7 @@ class CommonOptions(TypedDict, total=False):
     initial_temperature: float
     """Initial entropy temperature; it is then learned."""
     target_entropy: float | None
-    """Target entropy; -dim(A)/2 if not given."""
+    """Target entropy. Default: -dim(A)/2."""
     head_gain: float
     """Gain of the orthogonal initial weights of the policy's mean head: 1 as in jaxrl since
     December 2021, √2 = 1.4142135623730951 before. The log standard deviation head has gain 1."""
@@ -161,7 +153,7 @@ class TrainOptions(CommonOptions, total=False):
     """Steps over which κ, returns and measures are averaged: at the end and at every half a million
     steps in result.json, and at every point of rollin plot."""
     keep_replay: bool
-    """Whether to keep the file of all transitions after the run."""
+    """Keep the file of all transitions after the run."""
 
 
 class PrepareOptions(CommonOptions, total=False):
@@ -170,6 +162,6 @@ class PrepareOptions(CommonOptions, total=False):
     steps: int
     """Environment steps."""
     seed: int
-    """Seed of all random streams of the run."""
+    """Seed of all random numbers of the run."""
     beta: float
-    """Share β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
+    """Fraction β ∈ [0, 1) of episodes that roll in with the previous context's policy."""

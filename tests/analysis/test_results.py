@@ -15,14 +15,14 @@ from rollin.analysis.results import StudyResults, results_of
 from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, conditions
 from rollin.paper.tables import tables
 from rollin.report.exports import table_csv
-from rollin.report.words import agreement_text, warnings
-from rollin.runs.records import Reading, Record
-from rollin.sweeps.study_file import study_from
-from studies import point_umaze_page
+from rollin.report.labels import warnings
+from rollin.runs.records import MetricAt, Record
+from rollin.sweeps.study import study_from
+from studies import curricula_page, point_umaze_page
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "four-rooms"
-RETURN = Reading("return")
+RETURN = MetricAt("return")
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +66,14 @@ def test_progress_follows_from_the_switches(table) -> None:
             assert record.k == len(steps)
             assert record.K == 16
             assert record.curve.quantities["kappa"][-1] == record.k / 16
-            assert record.value(Reading("kappa")) == record.k / 16
+            assert record.value(MetricAt("kappa")) == record.k / 16
             assert steps == sorted(steps)
 
 
 def test_the_readmes_numbers_are_those_of_the_table() -> None:
     with (RESULTS / "table-four-rooms.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["quantity"] == "kappa"]
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "docs" / "results" / "four-rooms.md").read_text()
     shown = re.findall(
         r"\| (hard|easy), α = ([\d.]+) \| ([\d.]+) → \*\*([\d.]+)\*\*, (\d+) of 10 "
         r"\| ([\d.]+) → \*\*([\d.]+)\*\*, (\d+) of 10 ",
@@ -94,10 +94,7 @@ def test_the_readmes_numbers_are_those_of_the_table() -> None:
 def test_the_results_pages_claims(table) -> None:
     """The sentences of docs/results/four-rooms.md that are numbers."""
     kappa, final = table.study.readings
-    near = agreement(table, kappa)
-    assert near is not None
-    text = agreement_text(near)
-    assert text == "κ is within 0.05 of the published mean in 20 of 28 conditions."
+    assert agreement(table, kappa) == (20, 28)
     found = improvements(table, kappa)[0]
     assert (found.pairs, found.ahead, found.behind, found.published_ahead) == (24, 18, 0, 18)
     means = {tuple(r.condition.labels.values()): r.summary.mean for r in table.results
@@ -115,7 +112,7 @@ def test_the_results_pages_claims(table) -> None:
 
 
 def test_the_results_pages_tables_are_the_committed_runs(table) -> None:
-    page = (ROOT / "docs" / "results" / "four-rooms.md").read_text()
+    page = (RESULTS / "README.md").read_text()
     for result in table.results:
         mean, error, _ = result.summary
         assert f"{result.published.printed_mean}<br>**{mean:.3f} ± {error:.3f}**" in page
@@ -145,7 +142,7 @@ def test_roll_in_helps_the_first_batch_on_later_contexts_only(table) -> None:
 
 
 def test_the_page_of_point_umaze_shows_the_committed_runs() -> None:
-    page = (ROOT / "docs" / "results" / "point-umaze.md").read_text().splitlines()
+    page = (ROOT / "results" / "point-umaze" / "README.md").read_text().splitlines()
     assert set(point_umaze_page.texts()) >= {f"umaze-{name}" for name in point_umaze_page.TITLES}
     for text in point_umaze_page.texts().values():
         assert len(text.splitlines()) > 2  # more than the head
@@ -168,26 +165,25 @@ def test_every_condition_of_point_umaze_has_all_seeds_of_the_study() -> None:
 
 def test_what_the_readme_says_of_point_umaze_is_what_was_measured() -> None:
     readme = (ROOT / "README.md").read_text()
-    row = r"^\| (baseline|.*β = [\d.]+) \| \*\*([\d.]+)\*\* \| (\d+) \|"
-    shown = re.findall(row, readme, re.M)
-    found = {
-        point_umaze_page.label(method, beta): records
-        for (setting, method, beta), records in point_umaze_page.runs().items()
-        if setting == "demo"
-    }
-    assert len(shown) == 3
-    for name, value, corner in shown:
-        kappas = [record.value(Reading("kappa")) for record in found[name]]
-        assert float(value) == pytest.approx(statistics.mean(k or 0 for k in kappas), abs=0.0051)
-        # the first corner is behind context 5
-        assert int(corner) == sum(entered(record)[5:] != [] for record in found[name])
+    runs = point_umaze_page.runs()
+    means = [
+        statistics.mean(record.value(MetricAt("kappa")) or 0.0 for record in runs["demo", *which])
+        for which in (("rollin", 0.1), ("baseline", 0.0))
+    ]
+    assert "κ {:.2f} against {:.2f} (p = 0.025)".format(*means) in readme
+    adaptive, hand = (
+        curricula_page.runs()["fast", "kept", curriculum, "0.1"] for curriculum in ("ours", "hand")
+    )
+    done = [len(curricula_page.mastered(records)) for records in (adaptive, hand)]
+    counts = f"{done[0]} of {len(adaptive)} seeds, hand-set in {done[1]} of {len(hand)}"
+    assert counts in readme
 
 
 def test_the_profile_in_the_docs_is_the_measured_one() -> None:
     with (ROOT / "results" / "point-umaze" / "profile.csv").open() as file:
         rows = list(csv.DictReader(file))
     profile = {(row["networks"], row["part"]): float(row["microseconds"]) for row in rows}
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "benchmarks" / "README.md").read_text()
     for size in ("small", "large"):
         parts = ("environment", "act", "update", "loop", "step")
         cells = " | ".join(f"{profile[size, part]:,.0f}" for part in parts)
@@ -199,8 +195,7 @@ def test_the_profile_in_the_docs_is_the_measured_one() -> None:
 # ------------------------------------------------------------------ SAC
 
 HOPPER = ROOT / "results" / "sac" / "hopper.csv"
-README_CPU = "AMD EPYC (family 25, model 17)"
-"""Whose speeds the README names."""
+ZEN_4 = "AMD EPYC (family 25, model 17)"
 
 
 WIDE = ("Hopper, training steps", "Ant, training steps")
@@ -210,7 +205,7 @@ SMALL = tuple(f"{name}, training steps" for name in ("Pendulum (32, 32)", "Pendu
 
 def ratios(lanes: int, cases: tuple[str, ...], cores: int = 1) -> tuple[float, float]:
     """The smallest and the largest of ours over the best peer; on one core by CPU time."""
-    speeds = sac_page.sections()[README_CPU, lanes]
+    speeds = sac_page.sections()[ZEN_4, lanes]
     clock = "per_cpu_second" if cores == 1 else "per_second"
     found = []
     for case in cases:
@@ -220,26 +215,21 @@ def ratios(lanes: int, cases: tuple[str, ...], cores: int = 1) -> tuple[float, f
     return min(found), max(found)
 
 
-def stated(text: str) -> tuple[float, float]:
-    """A range such as 1.8 – 1.9, or one number."""
-    numbers = [float(part) for part in text.split("–")]
-    return numbers[0], numbers[-1]
-
-
-def test_the_readmes_speeds_are_the_committed_ones() -> None:
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    span = r"([\d.]+(?: – [\d.]+)?)×"
-    (wide,) = re.findall(
-        rf"\*\*{span}\*\* the best peer on one core, \*\*{span}\*\* on two.*?"
-        rf"\*\*{span}\*\* with small networks",
-        readme,
-    )
-    (narrow,) = re.findall(rf"Kept to AVX2: {span}, {span} and {span}", readme)
-    for lanes, told in ((16, wide), (8, narrow)):
-        for text, found in zip(
-            told, (ratios(lanes, WIDE), ratios(lanes, WIDE, 2), ratios(lanes, SMALL)), strict=True
-        ):
-            assert stated(text) == pytest.approx(found, abs=0.051), (lanes, text)
+def test_the_speeds_on_the_page_are_the_committed_ones() -> None:
+    page = (ROOT / "docs" / "results" / "speed.md").read_text(encoding="utf-8")
+    for lanes, name in ((16, "float32"), (8, "float32, kept to AVX2")):
+        (cells,) = re.findall(rf"\| Hopper, Ant, {name} \| AMD Zen 4 \| (.+) \| (.+) \|", page)
+        for cores, cell in enumerate(cells, 1):
+            for case, number in zip(WIDE, cell.split(", "), strict=True):
+                ratio = ratios(lanes, (case,), cores)[0]
+                assert float(number.rstrip("×")) == pytest.approx(ratio, abs=0.0051)
+    (cells,) = re.findall(r"\| Pendulum and small networks.*Zen 4 \| (.+) \| (.+) \|", page)
+    for cores, cell in enumerate(cells, 1):
+        shown = [float(part.strip("× ")) for part in cell.split("–")]
+        assert shown == pytest.approx(ratios(16, SMALL, cores), abs=0.0051)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "1.5× as fast as the best peer on one core, and 2.5 – 2.6×" in readme
+    assert ratios(16, WIDE) == pytest.approx((1.5, 1.5), abs=0.05)
 
 
 def test_the_hopper_numbers_are_those_of_the_curves() -> None:
@@ -249,20 +239,19 @@ def test_the_hopper_numbers_are_those_of_the_curves() -> None:
     for row in rows:
         if int(row["step"]) > 150_000:
             last.setdefault((row["learner"], row["seed"]), []).append(float(row["return_mean"]))
-    page = (ROOT / "docs" / "sac.md").read_text()
-    shown = re.findall(r"^\| (rollin cpu|rollin jax|SB3) \| (\d) \| (\d+) \| (\d+) \|", page, re.M)
-    assert {(name, seed) for name, seed, *_ in shown} == last.keys()
-    for name, seed, mean, best in shown:
-        values = last[name, seed]
-        assert len(values) == 10
-        assert int(mean) == round(statistics.mean(values))
-        assert int(best) == round(max(values))
+    page = " ".join((ROOT / "docs" / "sac.md").read_text().split())
+    cpu, jax, first, second = (
+        round(statistics.mean(last[which]))
+        for which in (("rollin cpu", "0"), ("rollin jax", "0"), ("SB3", "0"), ("SB3", "1"))
+    )
+    assert f"end at {cpu} and {jax} after" in page
+    assert f"SAC at {first} and {second} (two seeds)" in page
 
 
 def test_the_costs_of_the_robots_steps_are_the_measured_ones() -> None:
     with (ROOT / "results" / "robots" / "steps.csv").open() as file:
         rows = list(csv.DictReader(file))
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "benchmarks" / "README.md").read_text()
     tasks = ["antmaze-umaze", "walker", "hopper", "humanoid", "ant"]
     assert len(rows) > len(tasks)
     now, earlier = rows[: len(tasks)], rows[len(tasks) :]
@@ -284,7 +273,7 @@ def test_the_costs_of_the_robots_steps_are_the_measured_ones() -> None:
 
 
 def test_the_cost_pages_tables_follow_from_the_measured_rates() -> None:
-    page = (ROOT / "docs" / "results" / "cost.md").read_text()
+    page = (ROOT / "results" / "cost" / "README.md").read_text()
     assert cost.tables() in page
     assert cost.schedule_table() in page
 

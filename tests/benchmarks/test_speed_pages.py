@@ -129,7 +129,9 @@ def test_a_page_says_who_was_kept_to_less() -> None:
     assert "kept to AVX2" not in sac_page.section("made up", 16, rows)
     rows = [{**row, "lanes": 8, "forced": 1} for row in rows]
     assert "kept to AVX2" in sac_page.section("made up", 8, rows)
-    assert "Not measured here: rollin jax; jaxrl" in sac_page.section("made up", 8, rows)
+    assert "Not measured here: rollin cpu, bfloat16; rollin jax; jaxrl" in sac_page.section(
+        "made up", 8, rows
+    )
 
 
 def test_versions_are_named_once() -> None:
@@ -181,3 +183,16 @@ def test_libraries_multiply_what_they_should(kind) -> None:
     wanted = {"forward": x @ w, "weights": x.T @ y, "inputs": y @ w.T}[kind]
     assert np.allclose(np.matmul(a, b), wanted, atol=1e-5)
     assert np.allclose(out, wanted, atol=1e-5)  # the trials have left it there
+
+
+def test_our_kernels_multiply_what_they_should() -> None:
+    random = np.random.default_rng(0)
+    x, y, w = (random.standard_normal(s).astype("f") for s in ((8, 20), (8, 40), (20, 40)))
+    ours = products.Ours(Case("Hopper-v5", (8, 8), 4, 1))
+    wanted = {"forward": x @ w, "weights": x.T @ y, "inputs": y @ w.T}
+    for kind, product in wanted.items():
+        row, kept = ours.prepare(kind, x, y, w)
+        ours.compiled(np.array([row], np.int64), 1)
+        panels = kept[2][:, : len(product)]
+        found = np.concatenate(list(panels), axis=1)[:, : product.shape[1]]
+        assert np.allclose(found, product, atol=1e-4), kind

@@ -2,22 +2,23 @@
 
 import io
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from rollin.cli import main
-from rollin.cli.dashboard import Overview, SweepProgress, duration
+from rollin.cli.console import Overview, SweepProgress, duration
 from rollin.cli.list_runs import overview_of
 from rollin.paper.four_rooms import STEPS, condition
 from rollin.paper.tables import find_table
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json, write_json
-from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.queue import run_jobs
+from rollin.sweeps.queue import Job, JobEvent, run_jobs
 from rollin.sweeps.sweep import Sweep
 from tests.here import HereExecutor
+from tests.made_runs import reseal
 
 
 def status(step: int, steps: int = 1000) -> dict:
@@ -50,16 +51,24 @@ def test_durations_are_short_and_exact() -> None:
     assert duration(48 * 3600 + 5 * 60) == "2 d 00:05"
 
 
-def test_the_eta_of_a_resumed_sweep_counts_only_new_work() -> None:
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    """The seconds that the process sees, to be set."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_eta_of_a_resumed_sweep_counts_only_new_work(clock) -> None:
     progress = SweepProgress(2, 0, console(terminal=True))
-    progress.began -= 10
+    clock[0] = 10.0
     progress.take(JobEvent("started", job("a"), {}))
     for step in (900, 950):  # resumed at 900; 50 steps in 10 s leave 1050 for 210 s
         progress.take(JobEvent("progress", job("a"), status(step)))
     assert duration(progress.overview.seconds_left) == "3:30"
 
 
-def test_compiling_is_said_once_and_is_no_time_of_work() -> None:
+def test_compiling_is_said_once_and_is_no_time_of_work(clock) -> None:
     plain, wide = console(terminal=False), console(terminal=True)
     for out in (plain, wide):
         progress = SweepProgress(2, 0, out)
@@ -67,9 +76,10 @@ def test_compiling_is_said_once_and_is_no_time_of_work() -> None:
             progress.take(JobEvent("started", job(name), {}))
             progress.take(JobEvent("progress", job(name), {**status(0), "compiling": True}))
         out.print(progress)
-        progress.began -= 70  # of which 60 were spent on it
-        assert progress._compiling is not None
-        progress._compiling -= 60
+        clock[0] += 60.0
+        for name in "ab":
+            progress.take(JobEvent("progress", job(name), status(0)))
+        clock[0] += 10.0
         for name in "ab":
             for step in (1, 100):
                 progress.take(JobEvent("progress", job(name), status(step)))
@@ -79,12 +89,12 @@ def test_compiling_is_said_once_and_is_no_time_of_work() -> None:
     assert "0/1,000" not in said(wide)
 
 
-def test_the_dashboard_shows_queue_running_done_failed_and_eta() -> None:
+def test_the_dashboard_shows_queue_running_done_failed_and_eta(clock) -> None:
     out = console(terminal=True)
     progress = SweepProgress(6, 1, out, "four-rooms in DIR")
     for name in "abc":
         progress.take(JobEvent("started", job(name), {}))
-    progress.began -= 10
+    clock[0] = 10.0
     for step in (1, 400):
         progress.take(JobEvent("progress", job("a"), status(step)))
     progress.take(JobEvent("failed", job("b"), {"error": "it broke"}))
@@ -130,13 +140,11 @@ def test_names_are_cut_before_numbers_on_a_narrow_terminal(width) -> None:
     assert max(map(len, lines)) <= width
 
 
-def test_without_a_terminal_there_are_plain_lines_but_not_too_many(monkeypatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_without_a_terminal_there_are_plain_lines_but_not_too_many(clock) -> None:
     out = console(terminal=False, width=200)
     progress = SweepProgress(200, 0, out)
     for second in range(0, 40):
-        now[0] = float(second)
+        clock[0] = float(second)
         for i in range(50):
             progress.take(JobEvent("progress", job(f"run {i:03}"), status(second + 1)))
     progress.take(JobEvent("finished", job("run 000"), {}))
@@ -154,7 +162,7 @@ def sweep(tmp_path) -> Sweep:
     jobs = tuple(
         Job(f"seed={i}", one.spec(i, 30 / STEPS), out / one.name / f"seed={i}") for i in range(5)
     )
-    made = Sweep(find_table("four-rooms"), 30 / STEPS, out, jobs)
+    made = replace(find_table("four-rooms").sweep(out, 1, 30 / STEPS), jobs=jobs)
     made.plan("rollin reproduce four-rooms")
     run_jobs(jobs[:2], HereExecutor())
     return made
@@ -232,7 +240,8 @@ def test_the_time_left_is_worked_out_from_finished_and_running_runs(tmp_path) ->
     """Two run, with 10 s and 20 s to go; two wait; a finished one took 60 s: (30 + 120) / 2."""
     paths = [tmp_path / str(i) for i in range(5)]
     paths[0].mkdir()
-    write_json(paths[0] / "result.json", {"seconds": 60.0})
+    write_json(paths[0] / "result.json", {"sha256": {}})
+    reseal(paths[0], seconds=60.0)
     found = {paths[0]: ("finished", {})}
     for path, eta in zip(paths[1:3], (10.0, 20.0), strict=True):
         found[path] = ("running", {**status(1), "eta_seconds": eta})

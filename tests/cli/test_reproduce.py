@@ -17,9 +17,9 @@ from rollin.cli.study_runs import length_notes
 from rollin.paper.tables import find_table
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
-from rollin.sweeps.jobs import Job, JobEvent
 from rollin.sweeps.local import LocalExecutor
-from rollin.sweeps.rates import keep_rates, kept_rates
+from rollin.sweeps.machine import cache_rates, cached_rates
+from rollin.sweeps.queue import Job, JobEvent
 from tests.forks import forking
 from tests.here import HereExecutor
 from tests.killing import needs_signals
@@ -218,31 +218,40 @@ SPEED = {"four-rooms": 5000.0, "antmaze-umaze": 100.0, "walker": 100.0, "hopper"
          "humanoid": 50.0, "ant": 100.0}  # fmt: skip
 
 
-def test_the_list_has_every_table_with_runs_and_hours(rates_cache, capsys) -> None:
-    keep_rates(SPEED, 4)
-    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+@pytest.fixture
+def listed(capsys) -> Callable[..., tuple[str, dict[str, list[str]]]]:
+    """What `rollin reproduce --list` prints, and the last three cells of each row by its name."""
+
+    def call(*words: str) -> tuple[str, dict[str, list[str]]]:
+        assert main(["reproduce", "--list", "--jobs", "4", *words]) == 0
+        text = capsys.readouterr().out
+        return text, {line.split()[0]: line.split()[-3:] for line in text.splitlines() if line}
+
+    return call
+
+
+def test_the_list_has_every_table_with_runs_and_hours(rates_cache, listed) -> None:
+    cache_rates(SPEED, 4)
+    _, rows = listed()
     # 36 cells × 8 seeds × 3,000,000 steps / 100 a second / 4 at a time = 600 hours
-    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "288", "600"]
+    assert rows["antmaze-vanilla"] == ["36", "288", "600"]
     # 28 × 10 × 50,000 / 5000 / 4 = 700 s
-    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
+    assert rows["four-rooms"] == ["28", "280", "0.19"]
     # 3 cells × 8 seeds × 1,000,000 steps: three robots at 100 a second and one at 50, 4 at a time
-    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "83.3"]
-    assert rows["reward-maps"].split()[-3:] == ["–", "–", "0"]
-    assert rows["paper-numbers"].split()[-3:] == ["–", "–", "–"]
-    assert main(["reproduce", "--list", "--jobs", "4", "--steps", "5000"]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
-    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "0.42"]
-    assert main(["reproduce", "--list", "--jobs", "4", "--scale", "0.1", "--seeds", "2"]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
-    assert rows["antmaze-vanilla"].split()[-3:] == ["36", "72", "15.0"]
+    assert rows["velocity-summary"] == ["12", "96", "83.3"]
+    assert rows["reward-maps"] == ["–", "–", "0"]
+    assert rows["paper-numbers"] == ["–", "–", "–"]
+    _, rows = listed("--steps", "5000")
+    assert rows["velocity-summary"] == ["12", "96", "0.42"]
+    _, rows = listed("--scale", "0.1", "--seeds", "2")
+    assert rows["antmaze-vanilla"] == ["36", "72", "15.0"]
 
 
 def test_the_list_of_a_table_has_its_conditions_with_seeds_and_hours(rates_cache, capsys) -> None:
     words = ["reproduce", "antmaze-decisive", "--list", "--jobs", "2"]
     assert main(words) == 0
     assert "To see hours, measure" in capsys.readouterr().out
-    keep_rates({"antmaze-umaze": 100.0}, 2)
+    cache_rates({"antmaze-umaze": 100.0}, 2)
     assert main([*words, "--until", "1500000"]) == 0
     said = capsys.readouterr().out
     rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if "beta=" in line}
@@ -256,34 +265,30 @@ def test_the_list_of_a_table_has_its_conditions_with_seeds_and_hours(rates_cache
 
 
 def test_the_list_comes_without_hours_where_none_were_measured(
-    rates_cache, capsys, monkeypatch
+    rates_cache, listed, monkeypatch
 ) -> None:
-    monkeypatch.setattr("rollin.cli.table_list.measure_side_by_side", None)  # not to be called
+    monkeypatch.setattr("rollin.cli.reproduce.measure_side_by_side", None)  # not to be called
     for damaged in (None, "{", '{"a": NaN}'):
         if damaged is not None:
             rates_cache.parent.mkdir(parents=True, exist_ok=True)
             rates_cache.write_text(damaged)
-        assert main(["reproduce", "--list", "--jobs", "4"]) == 0
-        said = capsys.readouterr().out
-        rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
-        assert rows["four-rooms"].split()[-3:] == ["28", "280", "–"]
+        said, rows = listed()
+        assert rows["four-rooms"] == ["28", "280", "–"]
         assert said.endswith(
             "To see hours, measure for half a minute: rollin reproduce --list --measure --jobs 4\n"
         )
         assert "steps per second" not in said
-    keep_rates({"four-rooms": 5000.0}, 4)
-    assert main(["reproduce", "--list", "--jobs", "4"]) == 0
-    said = capsys.readouterr().out
-    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
-    assert rows["four-rooms"].split()[-3:] == ["28", "280", "0.19"]
-    assert rows["velocity-summary"].split()[-3:] == ["12", "96", "–"]
+    cache_rates({"four-rooms": 5000.0}, 4)
+    said, rows = listed()
+    assert rows["four-rooms"] == ["28", "280", "0.19"]
+    assert rows["velocity-summary"] == ["12", "96", "–"]
     assert "measured: four-rooms 5,000; " in said
     assert "--list --measure --jobs 4" in said
 
 
 @pytest.mark.parametrize("writable", [True, False])
 def test_rates_are_measured_anew_told_as_they_come_and_kept(
-    writable, rates_cache, capsys, monkeypatch
+    writable, rates_cache, capsys, listed, monkeypatch
 ) -> None:
     told: list[str] = []
 
@@ -293,19 +298,18 @@ def test_rates_are_measured_anew_told_as_they_come_and_kept(
             yield task, SPEED[task]
             told.append(capsys.readouterr().out)
 
-    monkeypatch.setattr("rollin.cli.table_list.measure_side_by_side", measure_side_by_side)
-    keep_rates(dict.fromkeys(SPEED, 1.0), 4)
+    monkeypatch.setattr("rollin.cli.reproduce.measure_side_by_side", measure_side_by_side)
+    cache_rates(dict.fromkeys(SPEED, 1.0), 4)
     if not writable:
         rates_cache.unlink()
         rates_cache.parent.rmdir()
         rates_cache.parent.touch()  # a file where a directory is to be
-    assert main(["reproduce", "--list", "--measure", "--jobs", "4"]) == 0
-    said = capsys.readouterr().out
+    said, _ = listed("--measure")
     assert [text.split()[-2:] for text in told] == [[t, f"{SPEED[t]:,.0f}"] for t in SPEED]
     assert re.search(r"^four-rooms +Tables 6, 7 .* 0\.19$", said, re.MULTILINE)
     assert "rollin reproduce --list --measure" not in said
     assert ("the rates are not kept" in said) == (not writable)
-    assert kept_rates(SPEED, 4) == (SPEED if writable else {})
+    assert cached_rates(SPEED, 4) == (SPEED if writable else {})
 
 
 def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
@@ -320,43 +324,3 @@ def test_the_list_loads_nothing_that_computes_or_draws(tmp_path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    {
-        "no table": ((), "Which table? rollin reproduce --list shows their names."),
-        "unknown": (("four-rom",), "Did you mean four-rooms?"),
-        "filter": (("four-rooms", "--cells", "rewad=hard"), "Did you mean reward?"),
-        "value": (("four-rooms", "--cells", "reward=hrad"), "Did you mean hard?"),
-        "both": (("four-rooms", "--scale", "0.1", "--steps", "9"), "give one of them"),
-        "scale": (
-            ("four-rooms", "--scale", "0"),
-            "--scale must be a finite number greater than 0, got 0.0.",
-        ),
-        "short": (("antmaze-vanilla", "--scale", "0.00001"), "too few to train on"),
-        "jobs": (("four-rooms", "--jobs", "0"), "--jobs must be at least 1, got 0."),
-        "retries": (("four-rooms", "--retries", "-1"), "--retries must be at least 0, got -1."),
-        "address": (("four-rooms", "--address", "auto"), "--address belongs to --backend ray."),
-        "storage": (("four-rooms", "--storage", "fetch"), "--storage belongs to --backend ray."),
-        "gpus": (("four-rooms", "--gpus", "-3"), "--gpus must be a finite number greater than 0"),
-        "listed": (("--list", "--scale", "nan"), "--scale must be a finite number"),
-        "huge": (
-            ("velocity-summary", "--cells", "beta=1e99999999"),
-            "beta is 0, 0.1 here, got",
-        ),
-        "measure": (("four-rooms", "--measure"), "--measure belongs to --list."),
-        "all": (("--list", "--cells", "beta=0"), "--cells belongs to one table: name it"),
-        "drawn": (("goal-path", "--list"), "goal-path has no runs: leave out --list"),
-        "until": (("four-rooms", "--until", "0"), "--until must be at least 1, got 0."),
-        "picture": (("goal-path", "--jobs", "2"), "--jobs does not apply to goal-path"),
-        "occupied": (("four-rooms", "--out", "/"), "/ exists and is not a sweep"),
-    }.values(),
-)
-def test_bad_input_gets_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

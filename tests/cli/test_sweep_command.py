@@ -12,11 +12,12 @@ import pytest
 
 import rollin
 from rollin.cli import main
-from rollin.cli.sweep import SweepOptions, make_study
+from rollin.cli.options import option_groups, read
+from rollin.cli.sweep import SweepOptions, make_study, run_options, with_own_names
 from rollin.errors import RollinError
 from rollin.runs.files import read_json
-from rollin.runs.records import Reading
-from rollin.sweeps.study_file import study_from
+from rollin.runs.records import MetricAt
+from rollin.sweeps.study import study_from
 from tests.here import HereExecutor
 from tests.killing import needs_signals, same_run
 from tests.undrawn import undrawn
@@ -43,8 +44,8 @@ def results(out: Path) -> dict[Path, int]:
 
 @pytest.mark.usefixtures("jobs_here")
 def test_a_grid_is_run_compared_and_reported(tmp_path, capsys) -> None:
-    arguments = [*GRID, *SMALL, "--seeds", "2", "--against", "beta=0", "--name", "mine"]
-    assert sweep(tmp_path / "s", *arguments, "--readings", "kappa", "return_final@150") == 0
+    arguments = [*GRID, *SMALL, "--seeds", "2", "--baseline", "beta=0", "--name", "mine"]
+    assert sweep(tmp_path / "s", *arguments, "--metrics", "kappa", "return_final@150") == 0
     said = capsys.readouterr().out
     assert said.count("finished ") == 4
     assert "Note:" not in said  # the command line is the study: nothing differs from it
@@ -88,8 +89,8 @@ def test_a_sweep_reads_how_far_its_runs_came_and_whether_they_solve_the_task(
     file = tmp_path / "study.toml"
     file.write_text(f'task = "{task}"\ngrid.steps = [20000, 30000]\n')
     assert study_from(file, trust=True).readings == made.readings
-    chosen = make_study(SweepOptions(task, grid=("steps=20000,30000",), readings=("return@1",)), {})
-    assert chosen.readings == (Reading("return", 1),)
+    chosen = make_study(SweepOptions(task, grid=("steps=20000,30000",), metrics=("return@1",)), {})
+    assert chosen.readings == (MetricAt("return", 1),)
 
 
 @needs_signals
@@ -176,7 +177,7 @@ def test_a_file_a_module_the_command_and_python_do_the_same_runs(
 
 def test_a_study_runs_from_python_and_goes_on(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
-        "rollin.sweeps.run.LocalExecutor", lambda jobs, command: HereExecutor(command)
+        "rollin.sweeps.local.LocalExecutor", lambda jobs, command: HereExecutor(command)
     )
     study = rollin.Study.grid(
         "mine", "tests.toys:Line", OPTIONS, beta=[0, 0.4], readings=["kappa", "return@150"]
@@ -189,8 +190,8 @@ def test_a_study_runs_from_python_and_goes_on(tmp_path, monkeypatch) -> None:
         assert record.finished
         assert record.family == "mine"
         assert record.key == study.conditions[record.labels["beta"] == "0.4"].key()
-        assert record.value(Reading("kappa")) is not None
-        assert record.value(Reading("return", 150)) is not None
+        assert record.value(MetricAt("kappa")) is not None
+        assert record.value(MetricAt("return", 150)) is not None
     before = results(tmp_path / "s")
     again = study.run(tmp_path / "s", seeds=2, jobs=1)
     assert results(tmp_path / "s") == before
@@ -202,7 +203,7 @@ def test_a_study_runs_from_python_and_goes_on(tmp_path, monkeypatch) -> None:
 
 def test_runs_that_fail_are_told_from_python(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
-        "rollin.sweeps.run.LocalExecutor", lambda jobs, command: HereExecutor(command)
+        "rollin.sweeps.local.LocalExecutor", lambda jobs, command: HereExecutor(command)
     )
     bad = {**OPTIONS, "env_options": ("breaks=nan", "after=3")}
     study = rollin.Study.grid("mine", "tests.toys:Line", bad, beta=[0, 0.4])
@@ -230,55 +231,6 @@ def test_plain_sac_is_swept_by_its_return(tmp_path, monkeypatch, capsys) -> None
     assert said.count("finished ") == 2
     (entry,) = read_json(tmp_path / "sweep.json")["studies"]
     assert entry["readings"] == [["return", None]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    {
-        "no grid": (["point-umaze"], "A sweep needs a grid of options: --grid beta=0,0.1, or a"),
-        "task": (["point-umase", *GRID], "Unknown task 'point-umase'"),
-        "near": (["point-umase", *GRID], "Did you mean point-umaze?"),
-        "option": (["point-umaze", "--grid", "bta=0,1"], "has no option bta. Did you mean beta?"),
-        "value": (["point-umaze", "--grid", "beta=0,2"], "beta must lie in [0, 1), got 2.0"),
-        "word": (["point-umaze", "--grid", "steps=many"], "steps must be a whole number"),
-        "other": (["point-umaze", *GRID, "--stps", "5"], "no option stps. Did you mean steps?"),
-        "twice": (["point-umaze", *GRID, "--beta", "0.3"], "in both the grid and the options"),
-        "grid twice": (["point-umaze", *GRID, *GRID], "--grid beta is given twice"),
-        "seed": (["point-umaze", "--grid", "seed=0,1"], "seed is the study's own"),
-        "alike": (["point-umaze", "--grid", "beta=0,0.0"], "are called beta=0"),
-        "against": (["point-umaze", *GRID, "--against", "beta=9"], "--against: beta is 0, 0.4"),
-        "label": (["point-umaze", *GRID, "--against", "bta=0"], "Did you mean beta?"),
-        "reading": (["point-umaze", *GRID, "--readings", "kappa@x"], "A reading must be a quan"),
-        "scale": (["point-umaze", *GRID, "--scale", "0"], "--scale must be a finite number"),
-        "short": (["point-umaze", *GRID, "--scale", "1e-9"], "too few to train on"),
-        "seeds": (["point-umaze", *GRID, "--seeds", "0"], "--seeds must be at least 1, got 0."),
-        "jobs": (["point-umaze", *GRID, "--jobs", "0"], "--jobs must be at least 1, got 0."),
-        "ray": (["point-umaze", *GRID, "--address", "auto"], "--address belongs to --backend ray"),
-        "name": (["point-umaze", *GRID, "--name", "a/b"], "A study's name must be a plain word"),
-        "module": (["nowhere:STUDY"], "nowhere:STUDY cannot be loaded"),
-        "absent": (["tests.toys:STUDY"], "tests.toys:STUDY cannot be loaded"),
-        "no file": (["nowhere.toml"], "nowhere.toml"),
-        "a study": (["own.toml", "--trust", "--grid", "beta=0"], "of its own: leave out --grid"),
-        "options": (["own.toml", "--trust", "--steps", "9"], "of its own: leave out --steps."),
-        "typo": (["typo.toml"], "unknown entry 'gird': expected"),
-        "own": (["point-umaze", *GRID, "--out", "full"], "full exists and is not a sweep"),
-    }.values(),
-)
-def test_bad_input_is_one_sentence_and_runs_nothing(
-    arguments, sentence, tmp_path, monkeypatch, capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.toml").write_text(STUDY_FILE)
-    (tmp_path / "typo.toml").write_text(STUDY_FILE.replace("grid", "gird"))
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.txt").write_text("mine")
-    before = sorted(tmp_path.rglob("*"))
-    assert main(["sweep", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.startswith("rollin: ")
-    assert said.count("\n") == 1
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.usefixtures("jobs_here")
@@ -315,15 +267,16 @@ def test_a_run_with_other_options_in_a_condition_s_place_is_named_and_kept(
 
 
 def test_options_of_train_are_told_from_those_of_the_sweep() -> None:
-    from rollin.cli.sweep import split
-
-    ours, theirs = split(
-        ["point-umaze", "--grid", "beta=0,0.1", "--steps=2e4", "--relabel", "--no-reset-adam",
-         "--hidden", "8", "8", "--geometric", "--delta", "1/24", "--threshold", "-1", "--seeds",
-         "3", "--log-every", "5", "--jobs=2"]
-    )  # fmt: skip
-    assert ours == ["point-umaze", "--grid", "beta=0,0.1", "--seeds", "3", "--jobs=2"]
-    assert theirs == {
+    of_runs: dict[str, list[str] | bool] = {}
+    words = [
+        "point-umaze", "--grid", "beta=0,0.1", "--steps=2e4", "--relabel", "--no-reset-adam",
+        "--hidden-sizes", "8", "8", "--geometric", "--delta", "1/24", "--threshold", "-1",
+        "--seeds", "3", "--log-every", "5", "--jobs=2", "--batch", "9",
+    ]  # fmt: skip
+    values = read(option_groups(SweepOptions), words, "sweep", "", of_runs)
+    assert values == {"what": "point-umaze", "grid": ("beta=0,0.1",), "seeds": 3, "jobs": 2}
+    assert run_options(of_runs) == {
         "steps": 20_000, "relabel": True, "reset_adam": False, "hidden": [8, 8],
-        "geometric": True, "delta": 1 / 24, "threshold": -1, "log_every": 5,
+        "geometric": True, "delta": 1 / 24, "threshold": -1, "log_every": 5, "batch": 9,
     }  # fmt: skip
+    assert with_own_names("batch-size=8,9") == "batch=8,9"

@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 
-from rollin.cli import main, watch_page
-from rollin.cli.watch_page import Page, Reader, Watched
-from rollin.cli.watch_server import Server
+from rollin.cli import main
+from rollin.cli.watch import Page, Reader, Server, Watched
 from rollin.paper.four_rooms import STEPS, condition
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import read_record, run
+from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.files import read_json, write_json
 from rollin.runs.spec import RunSpec
 from tests.killing import needs_signals, stop_at
@@ -168,22 +167,6 @@ def test_only_the_loopback_is_bound_and_a_taken_port_is_told(server, tmp_path, c
     assert f"--port {port} cannot be opened: address already in use." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "rollin watch needs at least one directory of runs."),
-        (["nowhere"], "nowhere is not a directory."),
-        ([".", "--port", "70000"], "--port must be from 0 to 65535, got 70000."),
-        ([".", "--every", "0"], "--every must be from 0.5 to 3600 s, got 0."),
-        ([".", "--every", "nan"], "--every must be from 0.5 to 3600 s, got nan."),
-    ],
-)
-def test_bad_options_are_one_sentence(arguments, sentence, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["watch", *arguments]) == 2
-    assert capsys.readouterr().err == f"rollin: {sentence}\n"
-
-
 # ------------------------------------------------------------------ what it shows
 
 
@@ -267,7 +250,7 @@ def test_a_directory_that_goes_away_leaves_the_last_page_and_says_so(runs) -> No
 @undrawn()
 def test_a_report_that_fails_is_told_and_made_once_it_can_be(runs, monkeypatch) -> None:
     watched = Watched([runs], STUDIES, clock=lambda: 0.0)
-    monkeypatch.setattr(watch_page, "live_report", lambda *_: 1 / 0)
+    monkeypatch.setattr("rollin.cli.watch.live_report", lambda *_: 1 / 0)
     watched.refresh()
     assert "not up to date. ZeroDivisionError: division by zero" in watched.page.progress
     monkeypatch.undo()
@@ -286,9 +269,9 @@ def test_reports_are_made_when_something_changed_and_take_a_share_of_the_time(
         made.append(now[0])
         return f"report {len(made)}"
 
-    monkeypatch.setattr(watch_page, "live_report", lambda *_: "")
+    monkeypatch.setattr("rollin.cli.watch.live_report", lambda *_: "")
     watched = Watched([runs], STUDIES, clock=lambda: now[0])
-    monkeypatch.setattr(watch_page, "live_report", slow)
+    monkeypatch.setattr("rollin.cli.watch.live_report", slow)
     for _ in range(3):
         watched.refresh()
         now[0] += 100.0
@@ -322,7 +305,7 @@ def test_looking_changes_nothing(runs) -> None:
 
 def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(runs, monkeypatch) -> None:
     monkeypatch.setattr(driver, "STATUS_SECONDS", 0.0)
-    read, steps = watch_page.read_record, []
+    read, steps = read_record, []
 
     def meanwhile(found: RunDirectory, at: Any) -> Any:
         if not steps:
@@ -337,7 +320,7 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(runs, monk
         steps.append(read(found, at).step)
         return read(found, at)
 
-    monkeypatch.setattr(watch_page, "read_record", meanwhile)
+    monkeypatch.setattr("rollin.cli.watch.read_record", meanwhile)
     reader = Reader()
     record = reader.record(RunDirectory(runs / "a"))
     assert record.step >= 40

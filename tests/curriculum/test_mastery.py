@@ -1,5 +1,6 @@
 """Rules without a threshold: cases worked out by hand, and what a change of the rewards leaves."""
 
+import json
 import math
 
 import numpy as np
@@ -7,37 +8,37 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rollin.curriculum.mastery import FIRST, LONGEST, Gap, Plateau
-from rollin.curriculum.rules import Window
+from rollin.curriculum.mastery import FIRST, LONGEST, Gap, GapConstants, Plateau, StepGap
+from rollin.curriculum.progress import Window
 from rollin.errors import RollinError
 
 
 def fed(rule, totals, size):
     """The decisions after each episode."""
     window = Window(size)
-    told = []
+    decisions = []
     for total in totals:
         rule.add(total)
         window.add(total)
-        told.append((rule.mastered(window) is not None, rule.threshold(window)))
-    return told
+        decisions.append((rule.mastered(window) is not None, rule.threshold(window)))
+    return decisions
 
 
 def test_gap_lies_a_share_of_the_way_from_the_base_to_the_best():
     rule = Gap(share=0.6, window=2)
     rule.begin([1.0, 3.0], before=50.0)  # L = 2, M = 50 is more than any return here
-    told = fed(rule, [12.0, 30.0, 31.0, 31.0], 2)
-    assert [R for _, R in told] == pytest.approx([30.8] * 4)  # 2 + 0.6 · 48
-    assert [mastered for mastered, _ in told] == [False, False, False, True]
+    decisions = fed(rule, [12.0, 30.0, 31.0, 31.0], 2)
+    assert [R for _, R in decisions] == pytest.approx([30.8] * 4)  # 2 + 0.6 · 48
+    assert [mastered for mastered, _ in decisions] == [False, False, False, True]
 
 
 def test_gap_gives_up_a_mean_that_is_out_of_reach():
     rule = Gap(share=0.6, window=2)
     rule.begin([0.0, 0.0], before=1000.0)
-    told = fed(rule, [10.0] * 8, 2)
+    decisions = fed(rule, [10.0] * 8, 2)
     # the first return is new, and six more make three windows without a better one
-    assert [R for _, R in told] == pytest.approx([600.0] * 6 + [6.0] * 2)
-    assert told[6][0]
+    assert [R for _, R in decisions] == pytest.approx([600.0] * 6 + [6.0] * 2)
+    assert decisions[6][0]
 
 
 def test_gap_needs_more_than_chance():
@@ -53,27 +54,29 @@ def test_gap_needs_more_than_chance():
 
 def test_the_first_context_is_judged_by_its_own_first_episodes():
     rule = Gap(share=0.5, window=2)
-    told = fed(rule, [4.0, 4.0, 10.0, 10.0], 2)  # base 4, best 10
-    assert math.isnan(told[0][1])
-    assert told[3] == (True, pytest.approx(7.0))
+    decisions = fed(rule, [4.0, 4.0, 10.0, 10.0], 2)  # base 4, best 10
+    assert math.isnan(decisions[0][1])
+    assert decisions[3] == (True, pytest.approx(7.0))
 
 
 def test_without_relabelling_the_base_is_the_lower_of_two_beginnings():
     rule = Gap(share=0.5, window=2)
     fed(rule, [1.0, 1.0], 2)  # the very first episodes
     rule.begin(None, before=1.0)
-    told = fed(rule, [9.0] * FIRST, 2)  # succeeds at once
-    assert told[-1] == (True, pytest.approx(5.0))  # from 1, not from 9
+    decisions = fed(rule, [9.0] * FIRST, 2)  # succeeds at once
+    assert decisions[-1] == (True, pytest.approx(5.0))  # from 1, not from 9
     rule.begin(None, before=9.0)
-    told = fed(rule, [0.0] * FIRST + [8.0, 8.0], 2)
-    assert told[-1] == (True, pytest.approx(4.5))  # from 0 to 9
+    decisions = fed(rule, [0.0] * FIRST + [8.0, 8.0], 2)
+    assert decisions[-1] == (True, pytest.approx(4.5))  # from 0 to 9
 
 
 def test_plateau_waits_until_nothing_better_comes():
     rule = Plateau(window=2)
     rule.begin([0.0, 0.0], before=0.0)
-    told = [mastered for mastered, _ in fed(rule, [5.0, 10.0, 10.0, 9.0, 10.0, 9.0, 9.0, 9.0], 2)]
-    assert told == [False] * 7 + [True]  # six episodes after the best
+    decisions = [
+        mastered for mastered, _ in fed(rule, [5.0, 10.0, 10.0, 9.0, 10.0, 9.0, 9.0, 9.0], 2)
+    ]
+    assert decisions == [False] * 7 + [True]  # six episodes after the best
 
 
 @pytest.mark.parametrize("rule", [Gap(window=3), Plateau(window=3)])
@@ -103,9 +106,9 @@ def test_shift_and_scale_of_rewards_change_no_decision(kind, base, totals, scale
 
     def decisions(base, first, totals):
         rule, size = kind(window=4), 4
-        told = [mastered for mastered, _ in fed(rule, first, size)]
+        decisions = [mastered for mastered, _ in fed(rule, first, size)]
         rule.begin(base, before=first[-1])
-        return told + [mastered for mastered, _ in fed(rule, totals, size)]
+        return decisions + [mastered for mastered, _ in fed(rule, totals, size)]
 
     first = totals[:7]
     plain = decisions(base, first, totals)
@@ -118,7 +121,7 @@ def test_shift_and_scale_of_rewards_change_no_decision(kind, base, totals, scale
     st.lists(whole, min_size=1, max_size=30),
     st.booleans(),
 )
-def test_a_state_goes_on_as_it_would_have(kind, before, after, begun):
+def test_a_restored_state_continues_bit_for_bit(kind, before, after, begun):
     one, other = kind(window=3), kind(window=3)
     fed(one, before, 3)
     if begun:
@@ -155,14 +158,6 @@ def test_the_standard_error_knows_how_many_values_the_base_has():
     for _ in range(8):
         window.add(4.1)
     assert rule.above(window)
-
-
-def test_a_state_does_not_change_when_more_is_told():
-    rule = Gap(window=4)
-    rule.add(1.0)
-    state = rule.get_state()
-    rule.add(2.0)
-    assert state["early"] == [1.0]
 
 
 RETURNS = st.floats(-100.0, 100.0)
@@ -215,3 +210,165 @@ def test_a_rule_that_is_met_by_returns_exceeds_the_threshold_that_is_shown(kind,
             assert rule.mastered(window)
         if rule.mastered(window):
             assert window.mean > rule.threshold(window) - 1e-9
+
+
+# ------------------------------------------------------------------ by what learning steps report
+
+BY_HAND = GapConstants(share=0.5, first=2, window=2, errors=1.0, rise=0.1, floor=0.5)
+
+
+def measured(rule: StepGap, measures) -> list[str | None]:
+    return [rule.mastered(measured) for measured in measures]
+
+
+def after_the_first() -> StepGap:
+    """A rule that has left a first context at R = 4, with the aim 8."""
+    rule = StepGap(BY_HAND)
+    measured(rule, [0, 0, 4, 8, 8, 8, 8, 8, 8, 8])
+    assert (rule.aim, rule.last) == (8, 4)
+    return rule
+
+
+def test_the_first_context_must_settle() -> None:
+    """Base 0; the best has last risen at step 5, to 8, and as many steps later it has settled."""
+    decisions = measured(StepGap(BY_HAND), [0, 0, 4, 8, 8, 8, 8, 8, 8, 8])
+    assert decisions == [None] * 9 + ["measure 8 > 4 = 0 + 0.5 (8 - 0), settled"]
+
+
+def test_later_contexts_need_a_share_of_the_gap_to_the_aim() -> None:
+    """Base 1, aim 8: R = 4.5, which the mean of the last two first exceeds at step 4."""
+    decisions = measured(after_the_first(), [1, 1, 5, 5])
+    assert decisions == [None, None, None, "measure 5 > 4.5 = 1 + 0.5 (8 - 1)"]
+
+
+def test_a_context_whose_base_is_good_enough_is_left_at_once() -> None:
+    rule = after_the_first()
+    assert measured(rule, [5, 5]) == [None, "base 5 > 4, which mastered the context before"]
+    assert (rule.aim, rule.last, rule.n) == (8, 4, 0)
+    assert measured(rule, [4, 4]) == [None, None]  # not greater than 4
+
+
+def test_a_lower_plateau_is_taken_if_it_is_not_too_low() -> None:
+    """4 of 8 are the floor; last risen at step 4, settled at 8. 3 of 8 are never enough."""
+    decisions = measured(after_the_first(), [0, 0, 4, 4, 4, 4, 4, 4])
+    assert decisions == [None] * 7 + ["measure 4 > 2 = 0 + 0.5 (4 - 0), settled"]
+    assert measured(after_the_first(), [0, 0] + [3] * 500) == [None] * 502
+
+
+def test_the_aim_falls_with_a_lower_plateau_and_rises_with_a_higher_best() -> None:
+    rule = after_the_first()
+    measured(rule, [0, 0, 4, 4, 4, 4, 4, 4])
+    assert rule.aim == 4
+    rule = after_the_first()
+    measured(rule, [0, 0, 20, 20])
+    assert rule.aim == 20
+
+
+def test_what_grows_steadily_has_not_settled() -> None:
+    assert not any(measured(StepGap(), range(5000)))
+
+
+def test_noise_is_no_mastery() -> None:
+    """Success rates of 2,000 trajectories each, at the same chance all the time."""
+    for chance in (0.0, 2e-4, 0.01, 0.5):
+        rates = np.random.default_rng(7).binomial(2000, chance, 20_000) / 2000
+        assert not any(measured(StepGap(), rates))
+
+
+def test_a_real_rise_in_noise_is_seen_soon_after_its_plateau() -> None:
+    """From 1 % to 30 % in 500 steps, then level: settled by step 1,000, mastered there."""
+    chances = np.clip(0.01 + 0.29 * np.arange(1500) / 500, None, 0.3)
+    rates = np.random.default_rng(3).binomial(2000, chances) / 2000
+    first = next(t for t, why in enumerate(measured(StepGap(), rates)) if why)
+    assert 900 < first < 1100
+
+
+def test_what_is_learned_in_a_few_steps_is_mastered() -> None:
+    """All of the rise lies in the first steps, as with large exact steps on a small MDP."""
+    decisions = measured(StepGap(), [0.5, 0.6, 0.8, 0.95] + [0.99] * 60)
+    assert next(t for t, why in enumerate(decisions) if why) < 50
+
+
+def test_a_measure_that_never_changes_is_flat() -> None:
+    rule = StepGap(BY_HAND)
+    measured(rule, [0.3] * 3)
+    assert not rule.flat  # too early to say
+    measured(rule, [0.3])
+    assert rule.flat
+    measured(rule, [0.4])
+    assert not rule.flat
+
+
+def test_a_context_whose_every_trajectory_succeeds_is_left_at_once() -> None:
+    """On the first context there is no R yet, and nothing can rise above 1."""
+    assert measured(StepGap(most=1.0), [1.0] * 3) == [None, None, "base 1, the largest possible"]
+    assert not any(
+        measured(StepGap(), [1.0] * 5000)
+    )  # of a measure whose largest value is not known
+    assert not any(measured(StepGap(most=1.0), [0.99] * 5000))
+
+
+def test_a_rate_that_stays_where_it_began_is_found_stuck() -> None:
+    rule = StepGap()
+    measured(rule, [0.98, 0.97] * 150)
+    assert rule.stuck
+    assert not rule.flat
+    measured(rule, np.linspace(0.975, 2, 20))
+    assert not rule.stuck
+
+
+def walk(seed: int, length: int) -> np.ndarray:
+    """Measures of some contexts: rises to plateaus with noise, of random heights and lengths."""
+    generator = np.random.default_rng(seed)
+    parts = []
+    while sum(map(len, parts)) < length:
+        low, high = np.sort(generator.normal(size=2))
+        rise, plateau = generator.integers(5, 120, 2)
+        level = np.concatenate([np.linspace(low, high, rise), np.full(plateau, high)])
+        parts.append(level + 0.02 * generator.normal(size=len(level)))
+    return np.concatenate(parts)[:length]
+
+
+@given(st.integers(0, 2**32), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
+def test_shift_and_positive_scale_of_the_measure_change_no_decision(seed, shift, scale) -> None:
+    constants, measures = GapConstants(first=2, window=5), walk(seed, 600)
+    plain = [why is not None for why in measured(StepGap(constants), measures)]
+    changed = [why is not None for why in measured(StepGap(constants), scale * measures + shift)]
+    assert plain == changed
+
+
+def test_the_measures_of_that_property_have_advances_of_all_kinds() -> None:
+    decisions = [
+        why
+        for s in range(40)
+        for why in measured(StepGap(GapConstants(first=2, window=5)), walk(s, 600))
+    ]
+    kinds = ["settled" in why or why.split()[0] for why in decisions if why]
+    assert {kind: kinds.count(kind) > 3 for kind in (True, "base", "measure")} == {
+        True: True,
+        "base": True,
+        "measure": True,
+    }
+
+
+@given(st.integers(0, 2**32), st.integers(0, 400))
+def test_a_rule_resumes_from_its_saved_state(seed, cut) -> None:
+    measures, constants = walk(seed, 400), GapConstants(first=2, window=5)
+    whole, first, second = (StepGap(constants) for _ in range(3))
+    expected = measured(whole, measures)
+    begun = measured(first, measures[:cut])
+    second.set_state(json.loads(json.dumps(first.get_state(), allow_nan=False)))
+    assert begun + measured(second, measures[cut:]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"share": 1.0}, r"share must lie in \(0, 1\), got 1.0"),
+        ({"window": 1}, "window must be at least 3"),
+        ({"errors": math.inf}, "errors must be a finite number"),
+    ],
+)
+def test_constants_without_meaning_are_refused(given, words) -> None:
+    with pytest.raises(RollinError, match=words):
+        GapConstants(**given)

@@ -1,14 +1,12 @@
-"""Our own additions to the practical algorithm: better episodes, explorers drawn anew, updates."""
+"""Our own additions to the practical algorithm: better episodes, adaptive curricula."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import rollin
-from rollin.deep.better import Better
-from rollin.deep.redraw import Redraw
+from rollin.deep.state import Better
 from rollin.runs.engines.rollin_options import ADAPTIVE
-from rollin.sac.selection import Selection
 
 SMALL = {"hidden": (8, 8), "batch": 16, "warmup": 400}
 
@@ -59,92 +57,10 @@ def test_better_episodes_of_another_replay_are_refused():
         better.set_state({**state, "totals": np.array([np.nan, 0.0])})
 
 
-class Explorer:
-    """Counts how often it is drawn anew."""
-
-    drawn = 0
-
-    def reset(self):
-        self.drawn += 1
-
-
-def test_an_explorer_is_drawn_anew_until_one_shows_the_goal():
-    explorer = Explorer()
-    redraw = Redraw(2, explorer, Selection(filled([(1, 0.0)])[0]))  # pyright: ignore[reportArgumentType]
-    found = []
-    for shown in [False, False, True, False, False, False]:
-        redraw.begin()
-        redraw.ended(shown)
-        found.append(explorer.drawn)
-    # the first is fresh; two that fail are replaced; the third shows it, and has two more tries
-    assert found == [0, 1, 2, 2, 2, 3]
-
-
-def test_without_redraw_an_explorer_stays():
-    explorer = Explorer()
-    redraw = Redraw(0, explorer, Selection(filled([(1, 0.0)])[0]))  # pyright: ignore[reportArgumentType]
-    for _ in range(3):
-        redraw.begin()
-        redraw.ended(False)
-    assert explorer.drawn == 0
-
-
-def test_what_was_explored_without_success_is_forgotten_with_the_explorer():
-    D, _ = filled([(1, 0.0)])
-    D_exp = Selection(D)
-    D_exp.take_newest()
-    redraw = Redraw(1, Explorer(), D_exp)  # pyright: ignore[reportArgumentType]
-    redraw.ended(True)
-    redraw.ended(False)
-    redraw.begin()
-    assert len(D_exp) == 1  # somebody has seen a reward: worth keeping
-    redraw.restart()
-    redraw.ended(False)
-    redraw.begin()
-    assert len(D_exp) == 0
-
-
 def enter(state, k, reason):
     """Go to another context by hand."""
-    assert isinstance(state.teacher, rollin.Walk)
+    assert isinstance(state.teacher, rollin.SequentialTeacher)
     state.teacher._enter(k, reason)
-
-
-def mastering(k=1):
-    """A run that stands on a later context, with every episode rolling in."""
-    state = rollin.prepare("point-umaze", beta=0.9, seed=0, updates="steady", **SMALL)
-    enter(state, k, "for the test")
-    return state
-
-
-def test_with_steady_updates_main_learns_at_every_step():
-    state = mastering()
-    learned = {"main": 0, "rollin": 0, "exp": 0}
-    for event in rollin.train_rollin(state):
-        if event.step > SMALL["warmup"]:
-            learned[event.actor] += event.main is not None
-            assert (event.exp is not None) == (event.actor == "exp" and len(state.D_exp) >= 64)
-        if event.step == 1400:
-            break
-    assert sum(learned.values()) == 1000
-    assert learned["rollin"] > 0
-    assert learned["exp"] > 0
-    state.close()
-
-
-def test_a_roll_in_stops_as_the_option_says():
-    """Lengths are geometric with the given probability, cut off by the episode's end."""
-    state = rollin.prepare("point-umaze", beta=0.9, seed=1, stop=0.2, **SMALL)
-    enter(state, 1, "for the test")
-    lengths = []
-    for event in rollin.train_rollin(state):
-        if event.episode is not None and event.episode.rollin:
-            lengths.append(event.episode.rollin_steps)
-        if len(lengths) == 60:
-            break
-    state.close()
-    # mean 5 with standard deviation √20, of 60 draws
-    assert abs(np.mean(lengths) - 5) < 4 * np.sqrt(20 / 60)
 
 
 def test_a_plan_may_fix_the_length_of_a_roll_in():
@@ -166,8 +82,8 @@ def test_a_plan_may_fix_the_length_of_a_roll_in():
 
 def test_a_run_that_is_interrupted_goes_on_to_the_bit(tmp_path):
     """In the middle of a curriculum whose contexts the teacher chose."""
-    more = {"updates": "steady", "redraw": 2, "stop": 0.05, "need": True, "beta": 0.5}
-    options = {**SMALL, **more, "adaptive": True, "window": 3, "steps": 12_000, "log_every": 3000}
+    more = {"adaptive": True, "beta": 0.5, "window": 3, "steps": 12_000, "log_every": 3000}
+    options = {**SMALL, **more}
     easy = {"env_options": ("max_speed=0.5", "horizon=40"), "goals": 4, **options}
 
     def stop_after(calls):
@@ -193,7 +109,7 @@ def test_a_run_that_is_interrupted_goes_on_to_the_bit(tmp_path):
 def test_the_short_form_stands_for_all_options_of_ours():
     state = rollin.prepare("point-umaze", adaptive=True, better=0.5, **SMALL)
     walk = state.teacher
-    assert isinstance(walk, rollin.Walk)
+    assert isinstance(walk, rollin.SequentialTeacher)
     assert isinstance(walk.when, rollin.Gap)
     assert isinstance(walk.where, rollin.Halving)
     assert (state.options.counted, state.options.better) == ("main", 0.5)
@@ -205,7 +121,7 @@ def test_a_way_back_keeps_the_frozen_guide():
     """Nothing was mastered before it: π_main has just failed elsewhere."""
     state = rollin.prepare("point-umaze", adaptive=True, guide="frozen", beta=0.1, **SMALL)
     walk, frozen = state.teacher, []
-    assert isinstance(walk, rollin.Walk)
+    assert isinstance(walk, rollin.SequentialTeacher)
     state.freeze_guide = lambda: frozen.append(walk.k)  # pyright: ignore[reportAttributeAccessIssue]
     moves = iter([8, 4, 6])
 

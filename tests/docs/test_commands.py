@@ -15,7 +15,7 @@ from docs.pages import ROOT
 
 import rollin
 from rollin.cli import COMMANDS, main
-from rollin.cli.film import MOST
+from rollin.cli.evaluate import MOST
 from tests.docs.blocks import write_files
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -106,7 +106,7 @@ def test_every_printed_command_works_in_order_in_one_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(MOST, ".gif", 0.3)  # pictures a second: a robot's take long
-    monkeypatch.setattr("rollin.cli.camera.DRAWN", 3)  # pictures of outcomes
+    monkeypatch.setattr("rollin.cli.evaluate.DRAWN", 3)  # pictures of outcomes
     monkeypatch.setattr("rollin.cli.evaluate.SOME", 3)  # contexts of a table, panels of a picture
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text(MODULE)

@@ -9,26 +9,25 @@ from docs.pages import (
     IMAGES,
     PICTURES,
     ROOT,
-    TEXTS,
     filled_page,
-    page_texts,
+    marked_pages,
     picture_path,
     recorded_digest,
+    texts,
 )
 
-
-def markers(page: Path) -> list[str]:
-    """Names of the tables that a page has a place for."""
-    return re.findall(r"^<!-- begin: (.+) -->$", page.read_text(), re.MULTILINE)
+MARKED = marked_pages()
+SHOWING = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS))
-def test_a_page_shows_what_its_records_say(name: str) -> None:
-    assert filled_page(name) == (ROOT / name).read_text(), "run make pages"
-    texts = page_texts(name)
-    assert texts
-    assert all(texts.values())
-    assert sorted(markers(ROOT / name)) == sorted(texts)
+@pytest.mark.parametrize("page", MARKED, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_shows_what_its_records_say(page: Path) -> None:
+    assert filled_page(page, MARKED[page]) == page.read_text(), "run make pages"
+
+
+def test_every_table_is_shown_and_is_not_empty() -> None:
+    assert all(texts().values())
+    assert {name for names in MARKED.values() for name in names} == set(texts())
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES))
@@ -44,15 +43,7 @@ def test_every_picture_is_made_here_or_says_why_not_and_is_shown() -> None:
     assert not made & elsewhere
     assert len(elsewhere) == len(ELSEWHERE)
     assert all(ELSEWHERE.values())
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     shown = {
-        name for page in pages for name in re.findall(r"images/([\w-]+\.\w+)", page.read_text())
+        name for page in SHOWING for name in re.findall(r"images/([\w-]+\.\w+)", page.read_text())
     }
     assert shown == committed
-
-
-def test_every_marker_has_its_table() -> None:
-    """Those of pages with tables are compared with them above."""
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        if page.relative_to(ROOT).as_posix() not in TEXTS:
-            assert markers(page) == [], page

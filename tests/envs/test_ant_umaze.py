@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollin.envs.ant_umaze import AntUmaze, MazeAnt, wall_centres
-from rollin.envs.maze import goal_reward, reward_at
+from rollin.envs.point_umaze import goal_reward, reward_at
 
 STILL = np.zeros(8, np.float32)
 
@@ -71,29 +71,6 @@ def test_first_states_have_d4rls_noise(env):
     assert stats.kstest(speeds.ravel(), stats.norm.cdf).pvalue > 1e-3
 
 
-def test_rewards_are_those_worked_out_by_hand(env):
-    at = np.array([[1.0, 2.0], [1.3, 2.4], [1.0, 2.1], [1.0, 2.51], [5.0, 5.0]])
-    goals = np.full((5, 2), [1.0, 2.0])
-    found = env.context_reward(at, goals)
-    assert np.allclose(found, [1.0, np.exp(-2.5), np.exp(-0.5), 0.0, 0.0])
-
-
-def test_a_batch_of_rewards_is_what_the_steps_gave(env):
-    generator = np.random.default_rng(0)
-    outcomes, contexts, rewards = [], [], []
-    for seed in range(4):
-        goal = generator.uniform(-0.5, 0.5, 2)
-        env.reset(seed=seed, options={"context": goal})
-        for _ in range(50):
-            observed, reward, *_, info = env.step(generator.uniform(-1, 1, 8).astype(np.float32))
-            assert np.array_equal(observed["observation"][:2], info["outcome"])
-            outcomes.append(info["outcome"])
-            contexts.append(goal)
-            rewards.append(reward)
-    assert np.array_equal(env.context_reward(np.array(outcomes), np.array(contexts)), rewards)
-    assert 0 < np.count_nonzero(rewards) < len(rewards)
-
-
 def test_a_step_is_gymnasiums_to_the_bit(env):
     """Its `do_simulation`, which does more than we need, moves the ant alike."""
     theirs = MazeAnt(None, 480, 480)
@@ -104,7 +81,8 @@ def test_a_step_is_gymnasiums_to_the_bit(env):
         assert np.array_equal(theirs.reset(seed=seed)[0], observed["observation"])
         for _ in range(60):
             action = generator.uniform(-1, 1, 8).astype(np.float32)
-            observed, reward, *_ = env.step(action)
+            observed, reward, *_, info = env.step(action)
+            assert np.array_equal(info["outcome"], observed["observation"][:2])
             theirs.do_simulation(action, theirs.frame_skip)
             assert np.array_equal(theirs.state_vector(), observed["observation"])
             assert reward == goal_reward(theirs.data.qpos[:2], goal)
@@ -189,24 +167,24 @@ def test_lying_on_its_back_does_not_end_an_episode(env):
 
 
 def test_the_path_is_24_metres_in_steps_of_one(env):
-    walked = env.curriculum
-    assert walked.K == 23
-    assert walked.threshold(7) == 200
-    assert np.array_equal(walked.contexts[[0, 7, 15, 23]], [[1, 0], [8, 0], [8, 8], [0, 8]])
-    assert np.allclose(np.linalg.norm(np.diff(walked.contexts, axis=0), axis=1), 1.0)
-    assert np.array_equal(env.printed.contexts[1:], walked.contexts)
+    curriculum = env.curriculum
+    assert curriculum.K == 23
+    assert curriculum.threshold(7) == 200
+    assert np.array_equal(curriculum.contexts[[0, 7, 15, 23]], [[1, 0], [8, 0], [8, 8], [0, 8]])
+    assert np.allclose(np.linalg.norm(np.diff(curriculum.contexts, axis=0), axis=1), 1.0)
+    assert np.array_equal(env.printed.contexts[1:], curriculum.contexts)
     assert np.array_equal(env.printed.contexts[0], [0, 0])
 
 
 @pytest.mark.parametrize(("parts", "behind", "place"), [(24, 8, 9.0), (18, 6, 28 / 3), (12, 4, 10)])
 def test_the_first_goal_behind_the_corner_is_where_the_papers_rows_wait(env, parts, behind, place):
     """Published plateaus .36, .35 and .37 – .40 are 4/11, 6/17 and 8/23: k of 1/Δ - 1."""
-    walked = env.curriculum.changed(delta=1 / parts)
-    assert len(walked.contexts) == parts
-    metres = 24 * np.array(walked.positions)
+    curriculum = env.curriculum.changed(delta=1 / parts)
+    assert len(curriculum.contexts) == parts
+    metres = 24 * np.array(curriculum.positions)
     assert (metres > 8 + 1e-9).argmax() == behind
     assert metres[behind] == pytest.approx(place)
-    assert walked.kappas[behind] == behind / (parts - 1)
+    assert curriculum.kappas[behind] == behind / (parts - 1)
 
 
 def test_the_goal_is_shown_where_it_is(env):

@@ -17,7 +17,7 @@ import rollin
 from rollin import Contextual, GoalContext, GoalView, RollIn
 from rollin.envs.box_env import name_of
 from rollin.envs.point_umaze import PointUmaze
-from rollin.names import IDS
+from rollin.tasks import TASKS, gymnasium_id
 from tests.corridor import Corridor
 from tests.envs.test_own_envs import GRAVITY, Sparse
 from tests.toys import PointGoal, Walk
@@ -25,12 +25,12 @@ from tests.toys import PointGoal, Walk
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def shown(example: str, name: str) -> Callable[[], Any]:
+def from_example(example: str, name: str) -> Callable[[], Any]:
     """An env of an example script."""
     return lambda: runpy.run_path(str(EXAMPLES / f"{example}.py"))[name]()
 
 
-def rolled(env: Any) -> RollIn:
+def rolling_in(env: Any) -> RollIn:
     """A wrapper that does roll in, and moves."""
     draws = np.random.default_rng(0)
     if isinstance(env.action_space, gymnasium.spaces.Discrete):
@@ -44,13 +44,13 @@ def pendulum() -> Any:
     return gymnasium.make("Pendulum-v1")
 
 
-def towards(outcome: Any, context: Any) -> Any:
+def distance_to(outcome: Any, context: Any) -> Any:
     return outcome[..., 0] - context[..., 0]
 
 
 MADE: dict[str, Callable[[], Any]] = {
-    **{name: (lambda name=name: gymnasium.make(name)) for name in IDS},
-    "reward": lambda: Contextual(pendulum(), GRAVITY, towards),
+    **{name: (lambda name=name: gymnasium.make(name)) for name in map(gymnasium_id, TASKS)},
+    "reward": lambda: Contextual(pendulum(), GRAVITY, distance_to),
     "gravity": lambda: Contextual(pendulum(), GRAVITY, context="g"),
     "start": lambda: Contextual(
         pendulum(), GRAVITY, context=lambda env, c: {"x_init": float(c[0]) + 1}
@@ -61,20 +61,20 @@ MADE: dict[str, Callable[[], Any]] = {
     "goal": lambda: GoalContext(PointGoal()),
     "goal of -1 and 0": lambda: GoalContext(Sparse("attribute target")),
     "goal in a limit": lambda: TimeLimit(GoalContext(PointGoal()), 5),
-    "own_env": shown("own_env", "Cart"),
+    "own_env": from_example("own_env", "Cart"),
     "own agent": Corridor,
 }
 OTHERS: dict[str, Callable[[], Any]] = {  # that are no contextual envs by our contract
     "view": lambda: GoalView(PointUmaze()),
-    "grid": shown("grid_rollin", "Corridor"),
-    "roll-in": lambda: rolled(PointUmaze()),
-    "roll-in, view": lambda: rolled(GoalView(PointUmaze())),
-    "roll-in, goal": lambda: rolled(GoalContext(PointGoal())),
-    "roll-in, contextual": lambda: rolled(Contextual(pendulum(), GRAVITY, context="g")),
-    "roll-in, flat": lambda: rolled(FlattenObservation(PointUmaze())),
-    "roll-in, limit": lambda: rolled(TimeLimit(PointUmaze(), 20)),
-    "roll-in, cart": lambda: rolled(gymnasium.make("CartPole-v1")),
-    "roll-in, grid": lambda: rolled(shown("grid_rollin", "Corridor")()),
+    "grid": from_example("grid_rollin", "Corridor"),
+    "roll-in": lambda: rolling_in(PointUmaze()),
+    "roll-in, view": lambda: rolling_in(GoalView(PointUmaze())),
+    "roll-in, goal": lambda: rolling_in(GoalContext(PointGoal())),
+    "roll-in, contextual": lambda: rolling_in(Contextual(pendulum(), GRAVITY, context="g")),
+    "roll-in, flat": lambda: rolling_in(FlattenObservation(PointUmaze())),
+    "roll-in, limit": lambda: rolling_in(TimeLimit(PointUmaze(), 20)),
+    "roll-in, cart": lambda: rolling_in(gymnasium.make("CartPole-v1")),
+    "roll-in, grid": lambda: rolling_in(from_example("grid_rollin", "Corridor")()),
 }
 NEEDS_TORCH = {"grid", "roll-in, grid"}  # its script imports Stable-Baselines3
 
@@ -99,7 +99,7 @@ def test_all_checkers_pass_on_what_we_ship_and_show(name):
 def test_the_maze_of_gymnasium_robotics_passes_as_a_context():
     pytest.importorskip("gymnasium_robotics")
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    make = shown("point_maze", "make_env")
+    make = from_example("point_maze", "make_env")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         checker.check_env(make(), warn=False)

@@ -30,24 +30,24 @@ class Sparse(PointGoal):
         super().__init__()
         del self.goal
         (self.kind, self.name), self.draws, self.tells = how.split(), draws, tells
-        self.kept = f"private_{self.name}" if self.kind != "attribute" else self.name
-        setattr(self, self.kept, np.zeros(1))
+        self.attribute = f"private_{self.name}" if self.kind != "attribute" else self.name
+        setattr(self, self.attribute, np.zeros(1))
         if self.kind == "method":
-            setattr(self, self.name, lambda goal: setattr(self, self.kept, goal))
+            setattr(self, self.name, lambda goal: setattr(self, self.attribute, goal))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         gymnasium.Env.reset(self, seed=seed)
         if self.draws:
-            setattr(self, self.kept, self.np_random.uniform(-5, 5, 1))
+            setattr(self, self.attribute, self.np_random.uniform(-5, 5, 1))
         if self.kind == "option" and options and self.name in options:
-            setattr(self, self.kept, options[self.name])
+            setattr(self, self.attribute, options[self.name])
         self.x, self.steps = np.zeros(1), 0
         return self._observed(), {}
 
     def step(self, action: Any) -> Any:
         self.x = np.clip(self.x + 0.5 * np.asarray(action, np.float64), -5, 5)
         self.steps += 1
-        desired = getattr(self, self.kept)
+        desired = getattr(self, self.attribute)
         reward = float(self.compute_reward(self.x, desired, {}))
         info = {self.tells: np.float32(abs(self.x - desired)[0] < 0.5)} if self.tells else {}
         return self._observed(), reward, False, self.steps >= 10, info
@@ -56,7 +56,7 @@ class Sparse(PointGoal):
         return super().compute_reward(achieved, desired, info) - 1.0
 
     def _observed(self) -> dict[str, Any]:
-        desired = getattr(self, self.kept).copy()
+        desired = getattr(self, self.attribute).copy()
         return {"observation": self.x, "achieved_goal": self.x, "desired_goal": desired}
 
 
@@ -73,13 +73,13 @@ WAYS = [
 ]  # fmt: skip
 
 
-def walked(env: Any, goal: float, steps: int = 4) -> list[tuple[float, bool]]:
+def steps_right(env: Any, goal: float, steps: int = 4) -> list[tuple[float, bool]]:
     env.reset(seed=3, options={"context": [goal]})
-    found = []
+    results = []
     for _ in range(steps):
         _, reward, _, _, info = env.step(np.ones(1, np.float32))
-        found.append((reward, info["is_success"]))
-    return found
+        results.append((reward, info["is_success"]))
+    return results
 
 
 # ------------------------------------------------------------------ goals
@@ -91,10 +91,10 @@ def test_the_goal_arrives_however_the_env_takes_it(how, draws):
     inner = Sparse(how, draws=draws)
     env = GoalContext(inner, curriculum=EASY)
     for goal in (0.0, 2.0, -1.5):  # 0 is the env's own at first: any way seems to work
-        found = walked(env, goal)
-        assert getattr(inner, inner.kept) == goal
+        results = steps_right(env, goal)
+        assert getattr(inner, inner.attribute) == goal
         near = [abs(0.5 * (t + 1) - goal) < 0.5 for t in range(4)]
-        assert found == [(float(hit) - 1, hit) for hit in near]
+        assert results == [(float(hit) - 1, hit) for hit in near]
     check_env(env)
 
 
@@ -113,7 +113,7 @@ def test_the_env_s_own_goal_is_the_context_at_every_step(seed, goals, how, draws
         over = False
         while not over:
             observed, reward, _, over, info = env.step(np.ones(1, np.float32))
-            assert observed["context"] == goal == getattr(inner, inner.kept)
+            assert observed["context"] == goal == getattr(inner, inner.attribute)
             assert reward == (0.0 if abs(info["outcome"][0] - goal) < 0.5 else -1.0)
             assert info["is_success"] == (reward == 0)
 
@@ -125,12 +125,14 @@ def test_a_goal_that_never_arrives_is_an_error_with_all_that_was_tried():
     for word in ("'goal': …", "'target': …", "given the goal [1.0]", "set_goal=..."):
         assert word in str(caught.value)
     named = GoalContext(Sparse("option aim"), set_goal="aim")
-    assert walked(named, 1.0)[0] == (-1.0, False)
+    assert steps_right(named, 1.0)[0] == (-1.0, False)
 
     def aim(env, goal):
         return {"aim": goal}
 
-    assert walked(GoalContext(Sparse("option aim"), set_goal=aim), 1.0) == walked(named, 1.0)
+    assert steps_right(GoalContext(Sparse("option aim"), set_goal=aim), 1.0) == steps_right(
+        named, 1.0
+    )
 
 
 def test_a_goal_that_goes_away_is_an_error():
@@ -144,7 +146,7 @@ def test_a_goal_that_goes_away_is_an_error():
     with pytest.raises(
         RollinError, match=r"goal \[1.0\] and has the desired_goal \[4.0\] after st"
     ):
-        walked(env, 1.0)
+        steps_right(env, 1.0)
     with pytest.raises(RollinError, match=r"after reset: the goal, given by reset\(options"):
         GoalContext(Sparse("option aim"), set_goal="other").reset(options={"context": [1.0]})
 
@@ -152,7 +154,7 @@ def test_a_goal_that_goes_away_is_an_error():
 @pytest.mark.parametrize("tells", ["is_success", "success"])
 def test_success_is_what_the_step_says(tells):
     env = GoalContext(Dense("attribute target", tells=tells), curriculum=EASY)
-    assert [success for _, success in walked(env, 1.0)] == [False, True, False, False]
+    assert [success for _, success in steps_right(env, 1.0)] == [False, True, False, False]
     check_env(env)
     handle = ContextEnv(env)
     handle.reset(np.array([1.0]), seed=0)
@@ -160,7 +162,7 @@ def test_success_is_what_the_step_says(tells):
     assert handle.is_success(seen.outcome, np.ones(1, np.float32)) is False
     seen = handle.step(np.ones(1, np.float32))
     assert handle.is_success(seen.outcome, np.ones(1, np.float32)) is True
-    with pytest.raises(RollinError, match="Nothing says when"):  # of another context
+    with pytest.raises(RollinError, match="Nothing defines when"):  # of another context
         handle.is_success(seen.outcome, np.zeros(1, np.float32))
 
 
@@ -170,14 +172,14 @@ def test_success_is_the_env_s_own_method_or_the_argument():
             return np.linalg.norm(achieved - desired, axis=-1) < 0.1
 
     env = GoalContext(Method("attribute goal"))
-    assert [success for _, success in walked(env, 1.0)] == [False, True, False, False]
+    assert [success for _, success in steps_right(env, 1.0)] == [False, True, False, False]
     assert env.is_success(np.array([[1.05], [2.0]]), np.array([1.0])).tolist() == [True, False]
 
     def far(achieved, desired):
         return np.abs(achieved - desired)[..., 0] > 0.7
 
     env = GoalContext(Sparse("attribute goal", tells="is_success"), is_success=far)
-    assert [success for _, success in walked(env, 1.0)] == [False, False, False, True]
+    assert [success for _, success in steps_right(env, 1.0)] == [False, False, False, True]
 
 
 def test_a_reward_that_only_grows_towards_the_goal_needs_is_success():
@@ -192,11 +194,11 @@ def test_a_reward_that_only_grows_towards_the_goal_needs_is_success():
             self.x, self.steps = self.x + 0.5 * np.asarray(action, np.float64), self.steps + 1
             return self._observed(), -1.0, False, self.steps >= 10, {}
 
-    with pytest.raises(RollinError, match="it has no compute_reward to tell by"):
+    with pytest.raises(RollinError, match="it has no compute_reward to decide by"):
         check_env(GoalContext(NoReward("attribute goal")))
-    told = GoalContext(NoReward("attribute goal"), is_success=lambda a, d: a[..., 0] > d[..., 0])
-    check_env(told)
-    assert not told.can_relabel
+    defined = GoalContext(NoReward("attribute goal"), is_success=lambda a, d: a[..., 0] > d[..., 0])
+    check_env(defined)
+    assert not defined.can_relabel
 
 
 def test_minus_one_and_zero_advance_and_are_relabelled():
@@ -348,7 +350,7 @@ def test_rewards_one_by_one_do_without_relabelling():
 
 
 def test_no_time_limit_is_told_at_once():
-    with pytest.raises(RollinError, match=r"no time limit: .* for 5,000 steps.* or use horizon\."):
+    with pytest.raises(RollinError, match=r"no time limit: .* in 5,000 steps.* or use horizon\."):
         check_env(Line(length=10**9))
     check_env(gymnasium.wrappers.TimeLimit(Line(length=10**9), 10**6))
     with pytest.raises(RollinError, match=r"TimeLimit\(env, N\), or use horizon\.$"):
@@ -403,7 +405,7 @@ def test_discrete_actions_and_vector_envs_are_shown_the_way():
             return super().step([action - 1.0])
 
     check_env(Buttons())  # there is nothing wrong with it
-    for word in ("Discrete", r"agent=\.\.\.", "rollin.RollIn", "docs/agents.md"):
+    for word in ("Discrete", r"agent=\.\.\.", "rollin.RollIn", "docs/own-agent.md"):
         with pytest.raises(RollinError, match=word):
             rollin.train(Buttons, steps=100, **SMALL)
     envs: Any = gymnasium.vector.SyncVectorEnv([Line])

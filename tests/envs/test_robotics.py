@@ -26,11 +26,11 @@ def named(pages: list[Path]) -> list[str]:
     return sorted({name for text in texts for name in ID.findall(text)})
 
 
-def test_the_pages_name_fetch_and_point_maze() -> None:
-    assert {"FetchReach-v4", "PointMaze_UMaze-v3"} <= set(named(PAGES))
+def test_the_pages_name_point_maze() -> None:
+    assert "PointMaze_UMaze-v3" in named(PAGES)
 
 
-@pytest.mark.parametrize("name", named(PAGES))
+@pytest.mark.parametrize("name", sorted({"FetchReach-v4", *named(PAGES)}))
 def test_what_the_pages_name_can_be_made_and_takes_a_context(name: str) -> None:
     env = rollin.GoalContext(gymnasium.make(name))
     try:

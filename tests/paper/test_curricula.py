@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rollin.curriculum.teachers import TEACHERS
 from rollin.envs.registry import make_contextual
 from rollin.paper.curricula import FIRST_SEED, MAZES, SMALL_TASKS, STARTS, studies
 from rollin.runs.curricula import curriculum_of
-from rollin.runs.options import flat
-from rollin.sweeps.sweep import jobs_of
+from rollin.runs.spec import flat
+from rollin.teachers import TEACHERS
 
 OWN = {
     "hand": {"rule", "delta", "beta"},
@@ -69,7 +68,7 @@ def test_all_arms_of_a_task_walk_the_same_path_with_its_own_threshold_by_hand() 
 
 def test_a_stop_leaves_equal_seeds_over_all_arms() -> None:
     study = studies()["curricula"]
-    jobs = jobs_of(study, Path("somewhere"), 2, 1.0)
+    jobs = study.jobs(Path("somewhere"), 2)
     half = len(study.conditions)
     assert {job.spec.config.seed for job in jobs[:half]} == {FIRST_SEED}
     assert {job.spec.config.seed for job in jobs[half:]} == {FIRST_SEED + 1}

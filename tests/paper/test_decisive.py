@@ -8,9 +8,8 @@ import pytest
 from rollin.envs.registry import make_contextual
 from rollin.paper import antmaze, decisive
 from rollin.runs.curricula import curriculum_of
-from rollin.runs.options import flat
-from rollin.runs.records import Reading
-from rollin.sweeps.sweep import jobs_of
+from rollin.runs.records import MetricAt
+from rollin.runs.spec import flat
 
 STUDIES = decisive.studies()
 EVERY = [condition for study in STUDIES.values() for condition in study.conditions]
@@ -46,7 +45,7 @@ def test_the_decisive_conditions_are_cells_of_the_papers_table() -> None:
         paper = condition.engine.canonical(cell.task, cell.config)
         differing = {n for n, v in flat(goals).items() if v != flat(paper)[n]}
         assert differing <= {"goals", *decisive.NUMERICS}
-        at_end = Reading("kappa", 3_000_000)
+        at_end = MetricAt("kappa", 3_000_000)
         assert condition.published[at_end] == cell.published[at_end]
 
 
@@ -74,8 +73,8 @@ def test_no_seed_is_both_tuned_on_and_reported() -> None:
 
 def test_a_stop_leaves_equal_seeds_and_runs_of_all_lengths_are_the_same() -> None:
     study = STUDIES["antmaze-decisive"]
-    jobs = jobs_of(study, Path("somewhere"), study.seeds, 1.0, decisive.AT)
-    whole = jobs_of(study, Path("somewhere"), study.seeds, 1.0)
+    jobs = study.jobs(Path("somewhere"), study.seeds, until=decisive.AT)
+    whole = study.jobs(Path("somewhere"), study.seeds)
     assert [job.spec.config.seed for job in jobs] == [10] * 3 + [11] * 3 + [12] * 3 + [13] * 3
     assert [job.spec.hash for job in jobs] == [job.spec.hash for job in whole]
     assert {job.until for job in jobs} == {1_500_000}

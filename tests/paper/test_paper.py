@@ -11,24 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rollin
 from rollin.analysis.group import scale_of
-from rollin.envs.registry import TASKS, make_contextual
+from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
-from rollin.paper.tables import all_conditions, find_table, tables
+from rollin.paper.tables import EXTRAS, all_conditions, find_table, tables
 from rollin.runs.engines import condition_key
 from rollin.runs.engines.rollin import ENGINE
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json
-from rollin.runs.options import configured
-from rollin.runs.records import Costs, Curve, Reading, Record
-from rollin.runs.spec import RunSpec
-from rollin.sweeps import rates
-from rollin.sweeps.cost import core_seconds, sample_specs
-from rollin.sweeps.rates import keep_rates, kept_rates, measure
-from rollin.sweeps.select import select
-from rollin.sweeps.study import Condition
-from rollin.sweeps.sweep import directory_name
+from rollin.runs.records import Costs, Curve, MetricAt, Record
+from rollin.runs.spec import RunSpec, configured
+from rollin.sweeps import machine
+from rollin.sweeps.condition import Condition, select
+from rollin.sweeps.machine import cache_rates, cached_rates, core_seconds, measure, sample_specs
+from rollin.tasks import TASKS
 
 CONDITIONS = all_conditions()
 DELTAS = {name: task.delta for name, task in TASKS.items() if task.delta is not None}
@@ -87,10 +85,10 @@ def test_conditions_are_told_apart_by_name_labels_directory_key_and_run() -> Non
         lambda c: tuple(c.labels.items()),
         lambda c: c.spec(0).hash,
         lambda c: c.key(),
-        directory_name,
+        lambda c: c.directory,
     ):
         assert len({key(condition) for condition in CONDITIONS}) == len(CONDITIONS)
-    assert not any("/" in directory_name(condition) for condition in CONDITIONS)
+    assert not any("/" in condition.directory for condition in CONDITIONS)
     for table in tables().values():
         assert set(table.conditions) <= set(CONDITIONS)
         layout = {
@@ -125,7 +123,7 @@ def test_every_condition_of_a_table_has_a_published_value() -> None:
 )  # fmt: skip
 def test_published_values(name, labels, quantity, step, text) -> None:
     (condition,) = select(find_table(name).conditions, labels)
-    assert str(condition.published[Reading(quantity, step)]) == text
+    assert str(condition.published[MetricAt(quantity, step)]) == text
 
 
 def test_a_conditions_run_has_the_tasks_own_options_but_for_its_labels() -> None:
@@ -257,7 +255,7 @@ def test_labels_choose_conditions_and_a_label_given_twice_may_be_either() -> Non
         ),
         (
             "hopper",
-            r"--cells must be name=value, .*got 'hopper' in 'hopper': the names here are env",
+            r"--only must be name=value, .*got 'hopper' in 'hopper': the names here are env",
         ),
         ("env=", r"must be name=value"),
         ("", r"must be name=value"),
@@ -293,43 +291,67 @@ def test_speed_is_measured_with_real_runs() -> None:
 
 
 def test_rates_are_kept_for_each_machine_and_number_of_runs(rates_cache, monkeypatch) -> None:
-    assert kept_rates(["hopper"], 2) == {}
-    keep_rates({"hopper": 7.0, "ant": 5.0}, 2)
-    keep_rates({"ant": 6.0}, 2)
-    keep_rates({"ant": 9.0}, 3)
-    assert kept_rates(["ant", "hopper", "walker"], 2) == {"ant": 6.0, "hopper": 7.0}
-    assert kept_rates(["ant", "hopper"], 3) == {"ant": 9.0}
-    monkeypatch.setattr(rates, "processor", lambda: "another")
-    assert kept_rates(["ant"], 2) == {}
+    assert cached_rates(["hopper"], 2) == {}
+    cache_rates({"hopper": 7.0, "ant": 5.0}, 2)
+    cache_rates({"ant": 6.0}, 2)
+    cache_rates({"ant": 9.0}, 3)
+    assert cached_rates(["ant", "hopper", "walker"], 2) == {"ant": 6.0, "hopper": 7.0}
+    assert cached_rates(["ant", "hopper"], 3) == {"ant": 9.0}
+    monkeypatch.setattr(machine, "processor", lambda: "another")
+    assert cached_rates(["ant"], 2) == {}
 
 
 def test_what_is_damaged_in_the_cache_counts_as_not_kept(rates_cache) -> None:
-    keep_rates({"ant": 6.0}, 3)
-    keep_rates({"ant": 6.0}, 2)
+    cache_rates({"ant": 6.0}, 3)
+    cache_rates({"ant": 6.0}, 2)
     (other, key) = read_json(rates_cache)
     for damaged in ("{", "\xff", "[]", "{}", json.dumps({key: []}),
                     json.dumps({key: {"hopper": "fast"}}), json.dumps({key: {"hopper": 0.0}}),
                     json.dumps({key: {"hopper": math.nan}}),
                     json.dumps({key: {"hopper": math.inf}, other: {"ant": 8.0}})):  # fmt: skip
         rates_cache.write_text(damaged, encoding="latin-1")
-        assert kept_rates(["hopper"], 2) == {}
-        keep_rates({"hopper": 7.0}, 2)
-        assert kept_rates(["hopper"], 2) == {"hopper": 7.0}
-    assert kept_rates(["ant"], 3) == {"ant": 8.0}  # what was whole stays
+        assert cached_rates(["hopper"], 2) == {}
+        cache_rates({"hopper": 7.0}, 2)
+        assert cached_rates(["hopper"], 2) == {"hopper": 7.0}
+    assert cached_rates(["ant"], 3) == {"ant": 8.0}  # what was whole stays
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert kept_rates(["hopper"], 2) == {}
+    assert cached_rates(["hopper"], 2) == {}
     with pytest.raises(RollinError, match=r"file.rollin could not be made: not a directory\.$"):
-        keep_rates({"hopper": 7.0}, 2)
+        cache_rates({"hopper": 7.0}, 2)
     monkeypatch.delenv("XDG_CACHE_HOME")
 
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    assert kept_rates(["hopper"], 2) == {}
+    assert cached_rates(["hopper"], 2) == {}
     with pytest.raises(RollinError, match="There is no cache directory: Could not determine"):
-        keep_rates({"hopper": 7.0}, 2)
+        cache_rates({"hopper": 7.0}, 2)
+
+
+# ------------------------------------------------------------------ where a table is made
+
+
+def test_a_table_of_the_paper_is_named_in_its_package_alone() -> None:
+    """But for pictures, which the command line draws, a task's name, and the table of the demo."""
+    names = {name for name, table in tables().items() if table.kind != "picture"} | EXTRAS.keys()
+    package = Path(rollin.__file__).parent
+    found = {
+        (path.name, name)
+        for path in package.rglob("*.py")
+        if path.parent.name != "paper"
+        for name in names - {"four-rooms"}
+        if f'"{name}"' in path.read_text(encoding="utf-8")
+    }
+    assert found == {("demo.py", "four-rooms-summary")}
+
+
+def test_every_study_beyond_the_tables_is_in_the_family_that_it_names() -> None:
+    for name, extra in EXTRAS.items():
+        assert name in extra.family()
+    families = {id(extra.family()): extra.family() for extra in EXTRAS.values()}
+    assert {name for family in families.values() for name in family} == EXTRAS.keys()

@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from rollin.analysis.sheet import Findings
+from rollin.analysis.sheets import Findings
 from rollin.cli import main
 from rollin.envs.velocity import ROBOTS
-from rollin.paper.numbers import numbers
-from rollin.paper.thresholds import READINGS, ceiling, share_needed, standings, threshold, weigh
+from rollin.paper.numbers import (
+    READINGS,
+    ceiling,
+    numbers,
+    seeds_of_cells,
+    share_needed,
+    threshold,
+    weigh,
+)
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "results" / "paper-numbers"
-PAGE = ROOT / "docs" / "results" / "paper-numbers.md"
+PAGE = RECORDS / "README.md"
 
 
 pytestmark = pytest.mark.xdist_group("paper-numbers")  # which are counted once
@@ -106,7 +113,7 @@ def test_thresholds_and_ceilings_by_hand() -> None:
 
 
 def test_every_velocity_cell_has_seeds_and_the_ants_of_a_million_steps_are_at_the_end() -> None:
-    found = standings()
+    found = seeds_of_cells()
     assert len(found) == 40
     assert all(at.sets for at in found)
     ends = [at for at in found if str(at.kappa) == "1.00 ± 0.00"]
@@ -131,7 +138,7 @@ def test_which_readings_of_the_threshold_cells_contradict(found) -> None:
         "(k - 1)/10": ["40", "6", "3", "0", "0", "0 of 18"],
         "(k - 2)/10": ["40", "5", "1", "0", "0", "7 of 18"],
     }
-    (strongest,) = [at for at in standings() if weigh(at, READINGS["k/9"]).over]
+    (strongest,) = [at for at in seeds_of_cells() if weigh(at, READINGS["k/9"]).over]
     assert (strongest.cell.name, strongest.step) == ("env=hopper,method=rollin,beta=0.2", 1_000_000)
     assert min(one.count(9) for one in strongest.sets) == 2
 
@@ -147,7 +154,7 @@ def test_the_command_writes_what_is_kept(tmp_path, capsys) -> None:
     assert f"Written: {out / 'cells.csv'}" in said
     assert "**" not in said
     names = {path.name for path in out.iterdir()}
-    assert names == {path.name for path in RECORDS.iterdir()}
+    assert names == {path.name for path in RECORDS.iterdir()} - {"README.md"}
     for name in names:
         assert (out / name).read_text() == (RECORDS / name).read_text(), name
 
@@ -165,7 +172,7 @@ def test_records_have_a_row_for_each_cell_lattice_and_convention() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("--cells", "env=hopper"), "--cells does not apply to paper-numbers: it takes --out."),
+        (("--cells", "env=hopper"), "--only does not apply to paper-numbers: it takes --out."),
         (("--seeds", "3"), "--seeds does not apply to paper-numbers: it takes --out."),
         (("--out", "file/below"), "could not be made"),
     ],

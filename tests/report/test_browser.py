@@ -12,20 +12,19 @@ import pytest
 
 from rollin.analysis.collect import collect
 from rollin.cli import main
-from rollin.cli.watch_page import Watched
-from rollin.cli.watch_server import Server
+from rollin.cli.watch import Server, Watched
 from rollin.paper.four_rooms import STEPS, condition
 from rollin.paper.tables import find_table
 from rollin.report.charts import line_id
 from rollin.report.page import make_report
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.records import Reading
+from rollin.runs.engines.sac import SACRunConfig
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.records import MetricAt
 from rollin.runs.spec import RunSpec
-from rollin.sweeps.published import published
-from rollin.sweeps.study import Condition, Study
+from rollin.sweeps.condition import Condition, Published
+from rollin.sweeps.study import Study
 from tests.killing import stop_at
 from tests.made_runs import STUDIES, deep_run, sac_run, tabular_run, with_names
 
@@ -38,7 +37,7 @@ pytestmark = [
 
 
 def some_gamma(gamma: float, mean: str | None) -> Condition:
-    known = {} if mean is None else {Reading("kappa"): published(f"{mean} ± 0.010")}
+    known = {} if mean is None else {MetricAt("kappa"): Published.parse(f"{mean} ± 0.010")}
     return Condition({"gamma": f"{gamma:g}"}, "four-rooms", {"gamma": gamma, "steps": 1000}, known)
 
 
@@ -126,16 +125,16 @@ def number(text: str) -> float:
 
 def test_tables_sort_by_click_and_by_key(opened) -> None:
     table = opened.locator("table.sortable").first
-    heading, before = column(table, "ours")
+    heading, before = column(table, "measured")
     assert heading.get_attribute("aria-sort") == "none"
     heading.get_by_role("button").click()
-    _, rising = column(table, "ours")
+    _, rising = column(table, "measured")
     assert [number(t) for t in rising] == sorted(map(number, before))
     assert rising != before
     assert heading.get_attribute("aria-sort") == "ascending"
     heading.get_by_role("button").focus()
     opened.keyboard.press("Enter")
-    _, falling = column(table, "ours")
+    _, falling = column(table, "measured")
     assert [number(t) for t in falling] == sorted(map(number, before), reverse=True)
     assert heading.get_attribute("aria-sort") == "descending"
     other, _ = column(table, "difference")

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from rollin.analysis.collect import collect
-from rollin.analysis.results import StudyResults
-from rollin.analysis.tables import reading_tables
+from rollin.analysis.results import StudyResults, reading_tables
 from rollin.cli import main
 from rollin.paper.tables import find_table, tables
-from rollin.report import looks, style
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.records import Costs, Curve, Reading, Record, read_records
+from rollin.report import style
+from rollin.runs.engines.sac import SACRunConfig
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.records import Costs, Curve, MetricAt, Record, read_records
 from rollin.runs.spec import RunSpec
-from rollin.sweeps.published import published
+from rollin.sweeps.condition import Published
 from tests.made_runs import (
     STUDIES,
     deep_run,
@@ -142,8 +141,8 @@ def test_one_seed_has_no_error_in_the_terminal(tmp_path, capsys) -> None:
     said = capsys.readouterr().out
     assert "κ = 0." in said
     assert "±" not in said
-    # what the quick start tells of this page is there
-    section = (ROOT / "docs" / "quickstart.md").read_text().partition("## Read the report")[2]
+    # what the docs name of this page is there
+    section = (ROOT / "docs" / "runs-reports.md").read_text().partition("## Read the report")[2]
     section = section.partition("\n## ")[0]
     named = re.findall(r"^\| \*\*(.+?)\*\* \|", section, re.M)
     page = (tmp_path / "report.html").read_text()
@@ -159,7 +158,7 @@ def test_one_seed_has_no_error_in_the_terminal(tmp_path, capsys) -> None:
 # ------------------------------------------------------------------ above is what reads as above
 
 
-def small_difference(reading: Reading, one: float, two: float) -> StudyResults:
+def small_difference(reading: MetricAt, one: float, two: float) -> StudyResults:
     """A baseline and a ROLLIN whose means are these."""
     study = find_table("velocity-return")
     conditions = [c for c in study.conditions if c.labels["env"] == "hopper"][:2]
@@ -194,7 +193,7 @@ def test_no_table_publishes_more_digits_than_it_shows() -> None:
         for condition in table.conditions:
             for reading, value in condition.published.items():
                 shown = StudyResults(table, 1.0, {}).digits(reading)
-                assert published(str(value)).mean == round(value.mean, shown)
+                assert Published.parse(str(value)).mean == round(value.mean, shown)
 
 
 # ------------------------------------------------------------------ runs outside tables
@@ -299,7 +298,7 @@ def test_every_line_stands_out_from_light_and_dark_cards() -> None:
     for scheme in (light, light + dark):
         names = dict(re.findall(r"(--[\w-]+): (#\w{6})", scheme))
         card = luminance(names["--card"])
-        for colour in (looks.SCRATCH, *looks.BETA_COLOURS.values(), *looks.SPARE):
+        for colour in (style.SCRATCH, *style.BETA_COLOURS.values(), *style.SPARE):
             name = style.THEME.get(colour)
             line = luminance(names[f"--plot-{name}"] if name else colour)
             low, high = sorted((card, line))

@@ -10,19 +10,17 @@ from rollin.analysis.curves import panels
 from rollin.analysis.group import group
 from rollin.analysis.results import results_of
 from rollin.cli import main
-from rollin.cli.train import parse_options
+from rollin.cli.train import parse_run
 from rollin.errors import RollinError
 from rollin.paper import antmaze, velocity
 from rollin.paper.tables import tables
 from rollin.report.charts import curves_figure, looks_by_name
-from rollin.report.looks import BETA_COLOURS, looks_of
+from rollin.report.style import BETA_COLOURS, looks_of
 from rollin.runs import driver
-from rollin.runs.engines import condition_key, engine_for, engine_of
-from rollin.runs.execute import run
+from rollin.runs.engines import condition_key, engine_for, engine_of, run
 from rollin.runs.files import read_json
-from rollin.runs.options import configured, flat
-from rollin.runs.records import Costs, Curve, Reading, Record
-from rollin.runs.spec import RunSpec
+from rollin.runs.records import Costs, Curve, MetricAt, Record
+from rollin.runs.spec import RunSpec, configured, flat
 from tests.runs.test_rollin_runs import line
 
 STUDIES = list(tables().values())
@@ -50,10 +48,9 @@ def record_of(spec: RunSpec[Any], every: int = 10_000, end: int = 500_000) -> Re
     )
 
 
-def published_of(*arguments: str) -> dict[Reading, str]:
+def published_of(*arguments: str) -> dict[MetricAt, str]:
     """What the paper has of a run, however it was started."""
-    options = parse_options(arguments)
-    spec = RunSpec(options.task, options.config)
+    spec, _ = parse_run(arguments)
     found = group([record_of(spec)], STUDIES)
     assert bool(found.runs) != bool(found.others)
     by_condition = (condition.published for condition in found.runs)
@@ -77,7 +74,7 @@ def published_of(*arguments: str) -> dict[Reading, str]:
     ],
 )
 def test_conditions_of_the_antmaze_are_combinations_of_options(arguments, kappa):
-    assert published_of("antmaze-umaze", *arguments) == {Reading("kappa", 3_000_000): kappa}
+    assert published_of("antmaze-umaze", *arguments) == {MetricAt("kappa", 3_000_000): kappa}
 
 
 @pytest.mark.parametrize(
@@ -105,16 +102,16 @@ def test_other_conditions_of_the_antmaze_have_no_published_value(arguments):
 def test_conditions_of_the_velocity_tasks_have_their_published_values():
     half, whole = 500_000, 1_000_000
     baseline = published_of("hopper", "--delta", "0.1", "--method", "baseline")
-    assert baseline[Reading("kappa", half)] == "0.85 ± 0.02"
-    assert baseline[Reading("kappa", whole)] == "0.88 ± 0.01"
-    assert published_of("ant", "--beta", "0.75")[Reading("kappa", half)] == "0.47 ± 0.05"
+    assert baseline[MetricAt("kappa", half)] == "0.85 ± 0.02"
+    assert baseline[MetricAt("kappa", whole)] == "0.88 ± 0.01"
+    assert published_of("ant", "--beta", "0.75")[MetricAt("kappa", half)] == "0.47 ± 0.05"
     assert published_of("humanoid", "--beta", "0.3") == {}
     assert published_of("humanoid", "--geometric") == {}
     assert published_of("walker", "--start", "0.5") == {}
     assert published_of("point-umaze") == {}
     scratch = published_of("hopper", "--method", "scratch", "--log-every", "1")
-    assert scratch[Reading("return", half)] == "2943.6 ± 80.3"
-    assert Reading("kappa", half) not in scratch
+    assert scratch[MetricAt("return", half)] == "2943.6 ± 80.3"
+    assert MetricAt("kappa", half) not in scratch
 
 
 def test_published_tables_are_whole():
@@ -291,7 +288,7 @@ def test_a_run_gives_its_curve_and_counts_once(tmp_path, capsys):
     assert {"kappa", "place", "push", "return"} <= record.curve.quantities.keys()
     result = read_json(tmp_path / "a" / "result.json")
     for name in ("return", "place", "push"):
-        assert record.value(Reading(name)) == pytest.approx(result[f"{name}_mean_last"])
+        assert record.value(MetricAt(name)) == pytest.approx(result[name])
 
 
 def test_a_run_that_is_not_finished_is_drawn_as_far_as_it_came(tmp_path, capsys, monkeypatch):

@@ -16,25 +16,18 @@ from rich.console import Console
 
 from rollin.analysis.collect import Collection, collect
 from rollin.analysis.curves import panels
-from rollin.analysis.findings import agreement, arrivals, improvements
+from rollin.analysis.findings import agreement, improvements, reached_final
 from rollin.analysis.group import group, scale_of
-from rollin.analysis.results import StudyResults, results_of
+from rollin.analysis.results import StudyResults, reading_tables, results_of
 from rollin.analysis.statistics import improvement_interval
-from rollin.analysis.tables import reading_tables
 from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper import four_rooms
 from rollin.paper.four_rooms import PROGRESS, RETURN, STEPS, condition
 from rollin.paper.tables import find_table, tables
 from rollin.report.charts import line_id, line_names, panel_title
-from rollin.report.exports import escape, table_csv, table_latex
-from rollin.report.maps import goal_path
-from rollin.report.page import labelled, make_report
-from rollin.report.strips import common_axis, strip
-from rollin.report.terminal import terminal_tables
-from rollin.report.words import (
-    agreement_text,
-    improvement_text,
+from rollin.report.exports import escape, table_csv, table_latex, terminal_tables
+from rollin.report.labels import (
     label_text,
     percent,
     place_text,
@@ -43,16 +36,19 @@ from rollin.report.words import (
     table_title,
     warnings,
 )
+from rollin.report.maps import goal_path
+from rollin.report.page import labelled, make_report
+from rollin.report.sections import common_axis, strip
+from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
+from rollin.runs.engines.sac import SACRunConfig
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import write_json
-from rollin.runs.options import configured
-from rollin.runs.records import Reading, read_records, write_records
-from rollin.runs.spec import RunSpec
-from rollin.sweeps.study import Condition, Study
-from rollin.sweeps.sweep import Sweep, jobs_of
+from rollin.runs.metrics import read_metrics
+from rollin.runs.records import MetricAt, read_records, write_records
+from rollin.runs.spec import RunSpec, configured
+from rollin.sweeps.condition import Condition
+from rollin.sweeps.study import Study
 from tests.made_runs import (
     COMMAND,
     STUDIES,
@@ -137,7 +133,7 @@ def test_records_round_trip(tmp_path) -> None:
         assert np.array_equal(one.curve.steps, two.curve.steps)
         for name, values in one.curve.quantities.items():
             np.testing.assert_allclose(values, two.curve.quantities[name], rtol=1e-5)
-            last = Reading(name)
+            last = MetricAt(name)
             assert two.value(last) == pytest.approx(one.value(last), rel=1e-9)
     # a directory with the CSVs alone will do, and gives the same table
     again = only(tmp_path / "csv")
@@ -165,12 +161,12 @@ def test_quantities_of_a_shortened_run_are_read_at_its_own_steps(tmp_path) -> No
     (record,) = found_in(tmp_path).records
 
     def value(quantity: str, step: int) -> float | None:
-        return record.value(Reading(quantity, step))
+        return record.value(MetricAt(quantity, step))
 
     assert record.steps == record.step == 10_000
     assert value("kappa", 5000) == pytest.approx(0.1)
     assert value("kappa", 10_000) == pytest.approx(0.2)
-    assert record.value(Reading("kappa")) == pytest.approx(0.2)
+    assert record.value(MetricAt("kappa")) == pytest.approx(0.2)
     # the last 500 steps: episodes that end at 4600, …, 5000
     assert value("return", 5000) == pytest.approx(4800)
     assert value("x_velocity", 5000) == pytest.approx(4.8)
@@ -182,20 +178,17 @@ def test_quantities_of_a_shortened_run_are_read_at_its_own_steps(tmp_path) -> No
     assert record.trace("nonsense") is None
 
 
-def test_readings_of_a_run_of_full_length_are_the_milestones_of_its_result(tmp_path) -> None:
+def test_readings_of_a_run_of_full_length_are_rows_of_its_metrics(tmp_path) -> None:
     one = find_table("velocity-summary").conditions[1]
     deep_run(tmp_path / "a", one.spec(0), [100_000, 700_000])
-    told = json.loads((tmp_path / "a" / "result.json").read_text())["milestones"]
+    rows = read_metrics(tmp_path / "a" / "metrics.csv")
     (record,) = found_in(tmp_path).records
-    assert list(told) == ["500000", "1000000"]
-    for step, values in told.items():
-        assert record.value(Reading("kappa", int(step))) == pytest.approx(values["kappa"])
-        for name in ("kappa", "return", "x_velocity"):
-            mean = values[f"{name}_mean_last"]
-            quantity = "kappa_mean" if name == "kappa" else name
-            assert record.value(Reading(quantity, int(step))) == pytest.approx(mean)
-    assert told["500000"]["kappa"] == pytest.approx(0.1)
-    assert record.value(Reading("kappa", 600_000)) == pytest.approx(0.1)
+    for step in (500_000, 1_000_000):
+        row = rows["step"].index(step)
+        for name in ("kappa", "kappa_mean", "return", "x_velocity"):
+            assert record.value(MetricAt(name, step)) == pytest.approx(rows[name][row])
+    assert record.value(MetricAt("kappa", 500_000)) == pytest.approx(0.1)
+    assert record.value(MetricAt("kappa", 600_000)) == pytest.approx(0.1)
 
 
 def test_the_same_run_found_twice_counts_once(tmp_path) -> None:
@@ -208,7 +201,7 @@ def test_the_same_run_found_twice_counts_once(tmp_path) -> None:
     assert sum("the same run as" in note for note in found.skipped) == 4
 
 
-OTHER = '{"engine": "other", "task": "t", "config": {}}'
+OTHER = '{"engine": "other", "task": "t", "config": {}, "results": {}}'
 
 
 def test_broken_and_unfinished_runs_are_named_and_passed_over(tmp_path) -> None:
@@ -220,7 +213,7 @@ def test_broken_and_unfinished_runs_are_named_and_passed_over(tmp_path) -> None:
     tabular[1].unlink()
     tabular[2].write_text("{}")
     (tabular[3].parent / "config.json").write_text(OTHER)
-    (deep[0].parent / "episodes.csv").write_text("step,return\n1,what\n")
+    (deep[0].parent / "metrics.csv").write_text("step,return\n1,what\n")
     deep[1].write_text(deep[1].read_text().replace('"advances"', '"retreats"'))
     (deep[2].parent / "metrics.csv").unlink()
     found = found_in(tmp_path / "a")
@@ -269,7 +262,7 @@ def test_runs_that_a_sweep_lacks_are_counted(tmp_path) -> None:
 
 def study_run(out: Path, study: Study, scale: float = 1.0, seeds: int = 1) -> None:
     """A study's sweep in a directory, all of its runs done."""
-    sweep = Sweep(study, scale, out, tuple(jobs_of(study, out, seeds, scale)))
+    sweep = study.sweep(out, seeds, scale)
     sweep.plan(f"rollin sweep {study.name}")
     for job in sweep.jobs:
         tabular_run(job.out, job.spec, int(10 * job.spec.config.beta), of=job.of)
@@ -385,18 +378,16 @@ def test_results_stand_beside_what_was_published(tmp_path) -> None:
         "26 of the 28 conditions have no runs here.",
     ]
     (found,) = improvements(results, kappa)
-    assert improvement_text(found) == "ROLLIN β = 0.75"
+    assert found.labels == {"method": "rollin", "beta": "0.75"}
     assert (found.pairs, found.ahead, found.behind) == (1, 1, 0)
     assert found.published_ahead == 1
     assert found.chance == 1.0
     assert found.interval is None  # two seeds know nothing of it
-    (reached,) = arrivals(results, kappa)
+    (reached,) = reached_final(results, kappa)
     assert (reached.reached, reached.n, reached.base_reached, reached.base_n) == (2, 2, 0, 2)
     assert reached.p == pytest.approx(1 / 3)
-    near = agreement(results, kappa)
-    assert near is not None
-    assert agreement_text(near) == ("κ is within 0.05 of the published mean in 2 of 2 conditions.")
-    assert arrivals(results, results.study.readings[1]) == []
+    assert agreement(results, kappa) == (2, 2)
+    assert reached_final(results, results.study.readings[1]) == []
 
 
 @undrawn()
@@ -405,7 +396,7 @@ def test_a_missing_baseline_leaves_nothing_to_compare(tmp_path) -> None:
     kappa = results.study.readings[0]
     assert not any(results.beats_baseline(r) for r in results.results)
     assert improvements(results, kappa) == []
-    assert arrivals(results, kappa) == []
+    assert reached_final(results, kappa) == []
     report(found_in(tmp_path), tmp_path / "r.html")
     page = text_of(tmp_path / "r.html")
     assert "Is ROLLIN better" in page  # the agreement with the paper
@@ -415,8 +406,8 @@ def test_a_missing_baseline_leaves_nothing_to_compare(tmp_path) -> None:
 def test_several_betas_are_compared_together_and_one_by_one(tmp_path) -> None:
     results = only(rooms(tmp_path, {0.0: [5, 6], 0.1: [6, 7], 0.75: [4, 4]}))
     found = improvements(results, results.study.readings[0])
-    assert [(improvement_text(i), i.ahead, i.behind) for i in found] == [
-        ("all together", 1, 1), ("ROLLIN β = 0.1", 1, 0), ("ROLLIN β = 0.75", 0, 1)
+    assert [(i.labels and i.labels["beta"], i.ahead, i.behind) for i in found] == [
+        (None, 1, 1), ("0.1", 1, 0), ("0.75", 0, 1)
     ]  # fmt: skip
     assert [i.chance for i in found] == [0.4375, 0.875, 0.0]
 
@@ -606,7 +597,7 @@ def test_the_terminal_shows_published_and_ours(results) -> None:
     for table in terminal_tables(results):
         console.print(table)
     text = console.export_text()
-    assert "κ at 50k steps: published over ours" in " ".join(text.split())
+    assert "κ at 50k steps: published over measured" in " ".join(text.split())
     assert re.search(r"hard, α = 0.001 +0.856 +1.000 *\n +0.812 +1.000", text)
 
 
@@ -717,7 +708,7 @@ def test_runs_of_no_study_are_told_apart_by_their_options(tmp_path) -> None:
     ]  # fmt: skip
     assert [label_text(c.labels) for c in rooms_found.runs] == ["gamma = 0.8", "gamma = 0.9"]
     first = rooms_found.results[0]
-    assert (first.reading, first.summary) == (Reading("kappa"), (0.5, 0.0, 2))
+    assert (first.reading, first.summary) == (MetricAt("kappa"), (0.5, 0.0, 2))
     assert [c.labels for c in hopper.runs] == [{}]
     report(collection, tmp_path / "r.html")
     page = text_of(tmp_path / "r.html")

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from rollin.analysis.findings import mastered_at, steps_to_mastery
 from rollin.analysis.group import group
-from rollin.analysis.mastery import mastered_at, mastery
 from rollin.analysis.results import StudyResults, results_of, solved_by
-from rollin.report.verdict import verdict
-from rollin.report.words import label_text
+from rollin.report.labels import label_text
+from rollin.report.sections import verdict
 from rollin.runs.engines import condition_key, engine
-from rollin.runs.options import configured, flat
-from rollin.runs.records import Costs, Curve, Reading, Record, Switch
-from rollin.runs.spec import RunSpec
+from rollin.runs.records import Costs, Curve, MetricAt, Record, Switch
+from rollin.runs.spec import RunSpec, configured, flat
 
 STEPS = 1000
 
@@ -81,10 +80,9 @@ def test_steps_to_mastery_are_medians_over_the_seeds_that_came_there() -> None:
             run(2, "rollin", [])]  # fmt: skip
     assert [mastered_at(runs[0], contexts) for contexts in (1, 2, 3, 4)] == [100, 200, 300, 700]
     assert [mastered_at(runs[1], contexts) for contexts in (2, 3, 4)] == [500, None, None]
-    (found,) = mastery(study(runs))
+    (found,) = steps_to_mastery(study(runs))
     assert found.n == 3
-    told = [(arrival.seeds, arrival.steps) for arrival in found.arrivals]
-    assert told == [(2, 200.0), (2, 350.0), (1, 300.0), (1, 700.0)]
+    assert found.shares == [(2, 200.0), (2, 350.0), (1, 300.0), (1, 700.0)]
 
 
 def test_a_run_solves_the_last_context_when_it_is_mastered_and_not_when_it_is_entered() -> None:
@@ -118,7 +116,7 @@ def cost_study(seeds: int, base: float, ours: float) -> StudyResults:
         for beta, steps in ((0.0, base), (0.5, ours))
     ]
     (found,) = results_of(group(records, []), [])
-    told = replace(found.study, readings=(Reading("steps_to_solve"),), baseline="beta=0")
+    told = replace(found.study, readings=(MetricAt("steps_to_solve"),), baseline="beta=0")
     return StudyResults(told, found.scale, found.runs, found.own)
 
 
@@ -204,7 +202,7 @@ def test_of_several_steps_the_last_is_told_with_its_step() -> None:
     records = [run(seed, "baseline", [100]) for seed in range(6)]
     records += [run(seed, "rollin", [600, 700, 800]) for seed in range(6)]
     (found,) = results_of(group(records, []), [])
-    readings = (Reading("kappa", 500), Reading("kappa", 1000))
+    readings = (MetricAt("kappa", 500), MetricAt("kappa", 1000))
     told = StudyResults(replace(found.study, readings=readings), found.scale, found.runs, found.own)
     assert verdict(told).startswith(
         "ROLLIN β = 0.1 does better than the baseline: κ at 1k steps 1.000 ± 0.000 against"

@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rollin.analysis.visits import panels_of, visit_maps
 from rollin.cli import main
-from rollin.report.visits import visits_figure
+from rollin.report.maps import panels_of, visit_maps, visits_figure
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import read_record
+from rollin.runs.engines import read_record, run
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.rollin_visits import Visits
-from rollin.runs.execute import run
-from rollin.runs.options import configured
-from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RunSpec
+from rollin.runs.metrics import Visits, read_metrics
+from rollin.runs.spec import RunSpec, configured
 from rollin.sac.replay import HEADER
 from tests.runs.test_rollin_runs import line
 

@@ -11,14 +11,14 @@ from unittest import mock
 
 import numpy as np
 
-from rollin.cli import arguments
+from rollin.cli import console
 from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.engines import engine
 from rollin.runs.files import seal
-from rollin.runs.options import option_names
-from rollin.sweeps.study_file import study_from
-from rollin.tabular.four_rooms import four_rooms
+from rollin.runs.spec import option_names
+from rollin.sweeps.study import study_from
+from rollin.tabular.families import four_rooms
 from tests.runs.mutations import (
     BYTES,
     DELETED,
@@ -292,7 +292,7 @@ def option_cases() -> list[tuple[str, list[str]]]:
 def attempt_option(words: list[str], scratch: Path) -> list[str]:
     """What goes wrong when a run is begun with an option; it is stopped at its first step."""
 
-    class Stop(arguments.Stop):
+    class Stop(console.Stop):
         @property
         def code(self) -> int:
             return 0  # as if nobody had asked

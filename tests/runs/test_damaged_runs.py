@@ -15,27 +15,19 @@ from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.paper.four_rooms import condition
 from rollin.paper.tables import find_table
-from rollin.report.words import warnings
+from rollin.report.labels import warnings
 from rollin.runs.files import write_json
-from rollin.runs.options import configured
 from rollin.runs.records import RUNS, read_records, write_records
-from rollin.runs.spec import RunSpec
-from tests.made_runs import STUDIES, as_older, deep_run, report, robots, rooms, write_sweep
+from rollin.runs.spec import RunSpec, configured
+from tests.made_runs import STUDIES, deep_run, report, reseal, robots, rooms, write_sweep
 from tests.undrawn import undrawn
 
 Damage = Callable[[Path], None]
 
 
 def result(**values: Any) -> Damage:
-    """Other values in a run's result.json, as of an older version; ... takes one away."""
-
-    def damage(run: Path) -> None:
-        found = json.loads((run / "result.json").read_text()) | {"sha256": ...} | values
-        kept = {name: value for name, value in found.items() if value is not ...}
-        (run / "result.json").write_text(json.dumps(kept))
-        as_older(run)
-
-    return damage
+    """Other values in a run's result.json; ... takes one away."""
+    return lambda run: reseal(run, **values)
 
 
 def swapped(file: str, pattern: str, by: str) -> Damage:
@@ -50,38 +42,39 @@ def swapped(file: str, pattern: str, by: str) -> Damage:
 
 
 def unsealed(damage: Damage) -> Damage:
-    """A change of a CSV of which the result, as of an older version, has no checksum."""
+    """A change of a CSV after which the result has its checksum."""
 
     def both(run: Path) -> None:
-        result()(run)
         damage(run)
+        reseal(run)
 
     return both
 
 
 ADVANCE = {"step": 500, "k": 1, "reason": "mastered"}
-SWITCH = {"step": 1, "k": 1, "reason": "", "success_rho": 0, "success_mu": 0}
-NEEDED = ("kappa", "k", "K", "final_return", "success", "env_steps", "gradient_steps", "seconds")
+SWITCH = {"step": 1, "k": 1, "reason": "", "numbers": {"success_rho": 0, "success_mu": 0}}
 TABULAR: list[tuple[Damage, str]] = [
-    *((result(**{name: ...}), f"missing required field `{name}`") for name in NEEDED),
-    (result(success=None), "expected `float`, got `null`, at success"),
-    (result(rollin_steps="3"), "expected `int`, got `str`, at rollin_steps"),
+    (result(seconds=...), "missing required field `seconds`"),
+    *((result(**{name: ...}), f"has {name} = None") for name in ("step", "kappa", "k", "return")),
+    (result(success=None), "has success = None, and the last row of metrics.csv 0.5"),
+    (result(rollin_steps="3"), "has rollin_steps = 3, and the last row"),
     (result(kappa="0.5"), "expected `float | null`, got `str`, at kappa"),
     (result(kappa=True), "got `bool`, at kappa"),
     (result(kappa=7), "expected `float` <= 1.0, at kappa"),
-    (result(kappa=0.3), "κ = 0.3 is impossible with k = 4 of 16"),
-    (result(K=0), "is impossible with k = 4 of 0"),
-    (result(k=17), "is impossible with k = 17 of 16"),
+    (result(kappa=0.3), "has kappa = 0.3, and the last row of metrics.csv 0.25"),
+    (result(K=0), "expected `int` >= 1, at K"),
+    (result(K=3), "its switches must lead to k = 4 of 3"),
+    (result(k=17), "has k = 17, and the last row of metrics.csv 4"),
     (result(k=0.5), "got `float`, at k"),
     (result(seconds="nan"), "expected `float`, got `str`, at seconds"),
     (result(seconds=float("nan")), "NaN is not a finite number"),
     (result(seconds=-1), "expected `float` >= 0.0, at seconds"),
     (result(env_steps=10**400), "cannot be read"),
-    (result(more=1), "unknown field `more`"),
-    (result(switches=[3]), "expected `object`, got `int`, at switches[0]"),
-    (result(switches=[{**SWITCH, "success_rho": None}]), "at switches[0].success_rho"),
-    (result(switches=[{**SWITCH, "step": s} for s in (5, 2)]), "must rise"),
-    (result(switches=[SWITCH] * 17), "its switches must lead to k = 4 of"),
+    (result(more=1), "has more, which no run writes"),
+    (result(advances=[3]), "expected `object`, got `int`, at advances[0]"),
+    (result(advances=[{**SWITCH, "numbers": {"a": None}}]), "at advances[0].numbers"),
+    (result(advances=[{**SWITCH, "k": k, "step": 9 - k} for k in range(1, 5)]), "must rise"),
+    (result(advances=[SWITCH] * 17), "its switches must lead to k = 4 of"),
     (unsealed(swapped("metrics.csv", r"^(\d+),", "nan,")), "the steps of metrics.csv must be"),
     (unsealed(swapped("metrics.csv", r"(?s)\n.*", "\n")), "metrics.csv has no rows"),
     (swapped("metrics.csv", r"^(\d+),", r"\g<1>0,"), "metrics.csv does not match its checksum"),
@@ -90,20 +83,15 @@ TABULAR: list[tuple[Damage, str]] = [
     (swapped("config.json", r'"seed": \d', '"seed": "a"'), "does not match its spec_hash"),
 ]
 DEEP: list[tuple[Damage, str]] = [
-    (result(return_mean_last="x"), "expected `float | null`, got `str`"),
-    (result(milestones=[]), "expected `object`, got `array`, at milestones"),
-    (result(milestones={"500000": 3}), "at milestones"),
+    (result(kappa_mean="x"), "has kappa_mean = x, and the last row of metrics.csv"),
     (result(advances=3), "expected `array`, got `int`, at advances"),
-    (result(advances=[{**ADVANCE, "k": 99}]), "must lead to k = 1 of 10 one by one, got [99]"),
+    (result(advances=[{**ADVANCE, "k": 99}]), "must lead to k = 1 of 10, got [99]"),
     (result(advances=[{**ADVANCE, "k": -1}]), "expected `int` >= 0, at advances[0].k"),
     (result(advances=[{**ADVANCE, "step": "a"}]), "got `str`, at advances[0].step"),
     (result(curriculum={"contexts": [], "kappas": [0, 1], "thresholds": []}), "11 contexts"),
-    (result(curriculum=[]), "expected `object`, got `array`, at curriculum"),
-    (unsealed(swapped("episodes.csv", r"^(\d+,[^,]+,[^,]+),100,", r"\1,0,")), "without length"),
-    (unsealed(swapped("episodes.csv", "^100,", "nan,")), "the steps of episodes.csv must be"),
-    (unsealed(swapped("episodes.csv", "length", "width")), "lacks length"),
-    (unsealed(swapped("metrics.csv", "eval_success,", "lambda,")), "lacks eval_success"),
-    (swapped("episodes.csv", "^100,", "99,"), "episodes.csv does not match its checksum"),
+    (result(curriculum=[]), "expected `object | null`, got `array`, at curriculum"),
+    (swapped("metrics.csv", ",success,", ",lambda,"), "does not match its checksum"),
+    (unsealed(swapped("metrics.csv", ",success,", ",lambda,")), "has success, which no run"),
 ]
 
 
@@ -132,7 +120,7 @@ def test_damaged_deep_runs_are_named_and_left_out(tmp_path, damage: Damage, why:
     ("write", "damage"),
     [
         (lambda out: rooms(out, {0.75: [4, 5]}), result(kappa=7)),
-        (lambda out: robots(out, {"rollin": [500]}), result(milestones=[])),
+        (lambda out: robots(out, {"rollin": [500]}), result(K=7)),
     ],
     ids=["tabular", "deep"],
 )
@@ -193,22 +181,16 @@ def test_a_broken_status_costs_the_host_only(tmp_path) -> None:
     assert (len(found.records), found.skipped, found.hosts) == (1, [], [])
 
 
-def without_checksums(place: Path) -> None:
-    """Results as older versions wrote them."""
-    for path in place.rglob("result.json"):
-        result()(path.parent)
-
-
-def test_seeds_whose_episodes_were_cut_off_are_named(tmp_path) -> None:
+def test_seeds_that_lack_a_row_of_metrics_are_named(tmp_path) -> None:
     robots(tmp_path, {"baseline": [2000], "rollin": [500]}, seeds=3)
-    without_checksums(tmp_path)
-    for path in sorted(tmp_path.rglob("episodes.csv")):
+    for path in sorted(tmp_path.rglob("metrics.csv")):
         if "baseline" in str(path) and "seed=1" not in str(path):
             lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(lines[:48]))  # to step 4700, within what is averaged at 5000
+            path.write_text("".join(line for line in lines if not line.startswith("5000,")))
+            reseal(path.parent)
     (results,) = results_of(group(collect([tmp_path], STUDIES).records, STUDIES), STUDIES)
-    (note,) = [note for note in warnings(results) if "Nothing told by" in note]
-    assert note.startswith("Nothing told by seed 0, 2 of ")
+    (note,) = [note for note in warnings(results) if "Not recorded by" in note]
+    assert note.startswith("Not recorded by seed 0, 2 of ")
     assert "at 5,000 steps" in note or "at 5k steps" in note
 
 

@@ -16,11 +16,11 @@ from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines import MODULES, engine, engine_for, read_record, spec_of
+from rollin.runs.engines import MODULES, engine, engine_for, read_record, run, spec_of
 from rollin.runs.engines.base import Engine
-from rollin.runs.execute import run
 from rollin.runs.files import read_json
-from rollin.runs.records import Reading
+from rollin.runs.metrics import Metric
+from rollin.runs.records import MetricAt
 from rollin.runs.spec import RunConfig, RunSpec
 from rollin.streams import Streams
 from rollin.sweeps.study import Study
@@ -45,14 +45,16 @@ class SearchConfig(RunConfig):
         at_least(1, "--steps", self.steps)
 
 
+METRICS = (Metric("return", lambda run: float(run.best), result=True),)
+
+
 class SearchRun(Driver[SearchConfig]):
     """Draws points, and keeps the one nearest to (1, 2)."""
-
-    columns = ("step", "return")
 
     def __init__(self, spec: RunSpec[SearchConfig], directory: RunDirectory) -> None:
         super().__init__(spec, directory)
         self.streams, self.draws, self.best = Streams(spec.config.seed), 0, -1e9
+        self.declare(METRICS)
 
     @property
     def step(self) -> int:
@@ -64,22 +66,19 @@ class SearchRun(Driver[SearchConfig]):
             self.draws, self.best = self.draws + 1, max(self.best, -abs(point - (1, 2)).sum())
             yield
 
-    def row(self) -> dict[str, Any]:
-        return {"step": self.draws, "return": float(self.best)}
-
     def get_state(self) -> dict[str, Any]:
-        return {"streams": self.streams.get_state(), **self.row()}
+        return {"streams": self.streams.get_state(), "at": [self.draws, float(self.best)]}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.streams.set_state(state["streams"])
-        self.draws, self.best = state["step"], state["return"]
+        self.draws, self.best = state["at"]
 
 
 class SearchEngine(Engine[SearchConfig]):
     """Random search on a toy task."""
 
     name, config_class, step_words, walks = "search", SearchConfig, "draws", False
-    tasks, about = ("toy",), "toy"
+    tasks, about, metrics = ("toy",), "toy", METRICS
 
     def run(self, spec: RunSpec[SearchConfig], at: RunDirectory, **given: Any) -> SearchRun:
         return SearchRun(spec, at)
@@ -100,7 +99,7 @@ def registered(monkeypatch) -> None:
 def test_a_new_engine_is_found_by_its_task_and_its_runs() -> None:
     assert engine_for("toy") is ENGINE
     assert engine("search") is ENGINE
-    with pytest.raises(RollinError, match=r"Unknown task 'toi'.*; toy; or .*Did you mean toy\?"):
+    with pytest.raises(RollinError, match=r"Unknown task 'toi'\. Did you mean toy\?.*; toy; or "):
         engine_for("toi")
 
 
@@ -146,13 +145,13 @@ def test_a_new_engine_is_swept_compared_and_reported(tmp_path, capsys) -> None:
     assert (record.labels, record.engine, record.seed) == ({"spread": "3"}, "search", 2)
     assert record.options["spread"] == 3
     assert record.key == Study.grid("x", "toy", spread=[3]).conditions[0].key()
-    value = record.value(Reading("return"))
+    value = record.value(MetricAt("return"))
     assert value == pytest.approx(read_json(tmp_path / "s/spread=3/seed=2/result.json")["return"])
 
 
 # ------------------------------------------------------------------ nobody knows an engine by name
 
-ABOUT_TABULAR = {"cli/_theory_run.py", "analysis/maps.py"}  # which are about tabular runs only
+ABOUT_TABULAR = {"cli/theory.py", "analysis/maps.py"}  # which are about tabular runs only
 NAMES = {"tabular", "rollin", "sac", "until-solved"}
 CONFIGS = {"TabularConfig", "RollinConfig", "SACRunConfig", "UntilSolvedConfig"}
 

@@ -9,7 +9,7 @@ import pytest
 
 import rollin
 from rollin.cli import main
-from rollin.report.card import code
+from rollin.cli.export import code
 from rollin.runs import driver
 from rollin.runs.exported import ABOUT, CARD, ExportedPolicy, is_exported
 from rollin.runs.files import seal

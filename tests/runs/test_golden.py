@@ -9,13 +9,12 @@ import pytest
 
 import rollin
 from rollin.cli import main
-from rollin.envs.registry import TASKS
 from rollin.paper.tables import all_conditions
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import MODULES, engine_for, engines, read_record, spec_of
 from rollin.runs.files import read_json, write_json
-from rollin.runs.options import config_from
-from rollin.runs.spec import RunConfig, RunSpec
+from rollin.runs.spec import RunConfig, RunSpec, config_from
+from rollin.tasks import TASKS
 from tests.undrawn import undrawn
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -125,10 +124,21 @@ def test_a_run_of_an_earlier_version_is_listed_and_gone_on_with(kept, capsys) ->
 
 
 def test_of_a_checkpoint_that_cannot_be_gone_on_with_only_that_is_told(tmp_path, capsys) -> None:
-    kept = Path(shutil.copytree(GOLDEN / "0.1.0" / "tabular" / "unfinished", tmp_path / "kept"))
+    kept = Path(shutil.copytree(VERSIONS[-1] / "until-solved" / "unfinished", tmp_path / "kept"))
     manifest = read_json(kept / "checkpoint" / "manifest.json")
-    assert manifest["versions"]["rollin"] != rollin.__version__
-    write_json(kept / "checkpoint" / "manifest.json", {**manifest, "step": manifest["step"] + 1})
+    changes = {"step": manifest["step"] + 1, "versions": {"rollin": "0.1.0"}}
+    write_json(kept / "checkpoint" / "manifest.json", manifest | changes)
     assert main(["resume", str(kept)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "checksum" in line
+
+
+def test_a_run_of_a_version_that_had_other_files_is_named_in_a_sentence(tmp_path, capsys) -> None:
+    kept = Path(shutil.copytree(VERSIONS[-1] / "rollin" / "finished", tmp_path / "kept"))
+    config = read_json(kept / "config.json")
+    del config["results"]
+    write_json(kept / "config.json", config | {"versions": {"rollin": "0.1.0"}})
+    for command in ("resume", "report", "evaluate"):
+        assert main([command, str(kept)]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "is a run of rollin 0.1.0, whose run directories this version does not read" in said

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rollin.cli import main
-from rollin.envs import box_env, context_env
+from rollin.envs import box_env
 from tests.toys import Line, Walk
 
 FEW = ("--steps", "200", "--warmup", "16", "--batch", "16", "--hidden", "8", "8")
@@ -32,7 +32,7 @@ ODD: dict[str, str] = {
     "os exit": "The environment's step called os._exit(0)",
     "text": "gave a reward that is not a number: '1.0'",
     "nothing": "gave a reward that is not a number",
-    "endless": "an episode has gone on for 50 steps",
+    "endless": "an episode has not ended in 50 steps",
     "raises": "The environment's step raised ZeroDivisionError: no way on",
     "memory": "The environment's step raised MemoryError",
     "recursion": "The environment's step raised RecursionError",
@@ -185,7 +185,7 @@ def test_plain_sac_tells_in_one_sentence_what_an_env_does_wrong(
 
 @pytest.mark.parametrize("what", ODD)
 def test_rollin_says_the_same(what, tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(context_env, "LONGEST", 50)
+    monkeypatch.setattr(box_env, "LONGEST", 50)
     given = ["--env-options", f"what={what.replace(' ', '_')}", "--steps", "400"]
     few = [*FEW[2:], *given, "--out", str(tmp_path / "a")]
     line = one_sentence(capsys, ["train", "tests.runs.test_guards:OddLine", *few])

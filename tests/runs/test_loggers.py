@@ -7,7 +7,6 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,12 +15,11 @@ from rollin.cli import main
 from rollin.errors import RollinError
 from rollin.runs import driver, loggers
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import condition_key, spec_of
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import condition_key, run, spec_of
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json, write_json
 from rollin.runs.loggers import FILE
-from rollin.runs.rows import read_metrics
+from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunSpec
 from tests.killing import stop_at
 
@@ -88,9 +86,7 @@ class Fake:
 def fake(monkeypatch) -> type[Fake]:
     """In the place of W&B."""
     kind = type("Mine", (Fake,), {"told": []})
-    module = ModuleType("rollin.runs.loggers.wandb_logger")
-    module.LOGGER = kind  # pyright: ignore[reportAttributeAccessIssue]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(loggers.KINDS, "wandb", kind)
     monkeypatch.setattr(loggers, "find_spec", lambda name: object())
     return kind
 
@@ -106,7 +102,7 @@ def test_a_logger_hears_every_row_and_every_switch(fake, tmp_path) -> None:
     written = [what[2] for what in fake.told if what[0] == "write"]
     assert [row["kappa"] for row in written] == metrics["kappa"]
     assert all("step" not in row for row in written)
-    switches = read_json(tmp_path / "a" / "result.json")["switches"]
+    switches = read_json(tmp_path / "a" / "result.json")["advances"]
     entered = [(s["step"], s["k"]) for s in switches]
     assert [what[1:] for what in fake.told if what[0] == "advance"] == entered
     assert len(entered) > 0
@@ -135,7 +131,7 @@ def test_a_logger_that_fails_is_one_line_and_costs_the_run_nothing(
 ) -> None:
     fake.fails = fails
     assert run(spec("wandb"), tmp_path / "a")
-    said = "rollin: --log wandb failed, and the run goes on without it: OSError: the disk is full"
+    said = "rollin: --log wandb failed, and the run continues without it: OSError: the disk is full"
     place = r" \(.*test_loggers\.py:\d+ in \w+\)\.\n"
     assert re.fullmatch(re.escape(said) + place, capsys.readouterr().err)
     assert read_metrics(tmp_path / "a" / "metrics.csv") == unlogged
@@ -153,7 +149,7 @@ def test_a_logger_is_closed_if_what_it_was_handed_cannot_be_noted(
     assert run(spec("wandb"), tmp_path / "a")
     assert [what[0] for what in fake.told] == ["open", "close"]
     assert capsys.readouterr().err == (
-        "rollin: --log wandb failed, and the run goes on without it: loggers.json could not be "
+        "rollin: --log wandb failed, and the run continues without it: loggers.json could not be "
         "written: no space left.\n"
     )
 
@@ -202,8 +198,8 @@ def test_a_package_that_is_missing_is_one_sentence_before_anything_is_written(
     out = tmp_path / "a"
     assert main(["train", "four-rooms", "--log", name, "--steps", "5", "--out", str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"rollin: --log {name} needs a package that is not installed: pip install "
-        f"'rollin[{name}]'.\n"
+        f"rollin: --log {name} needs a package that is not installed: run pip install "
+        f"'.[{name}]' in a clone of rollin.\n"
     )
     assert not out.exists()
 
@@ -237,7 +233,7 @@ def test_mlflow_has_the_metrics_options_and_switches_in_a_store_of_files(tmp_pat
     history = client.get_metric_history(found.info.run_id, "kappa")
     assert [point.step for point in history] == metrics["step"]
     assert [point.value for point in history] == metrics["kappa"]
-    switches = read_json(out / "result.json")["switches"]
+    switches = read_json(out / "result.json")["advances"]
     advances = client.get_metric_history(found.info.run_id, "advance/k")
     assert [(a.step, a.value) for a in advances] == [(s["step"], s["k"]) for s in switches]
     assert found.data.tags["advance 1"].startswith(f"step {switches[0]['step']}: ")
@@ -289,6 +285,6 @@ def test_wandb_has_the_metrics_and_switches_offline(tmp_path) -> None:
     told = [(row["_step"], row["kappa"]) for row in rows if "kappa" in row]
     assert told == list(zip(metrics["step"], metrics["kappa"], strict=True))
     assert {row["id"] for row in rows} == {f"run-{read_json(out / FILE)['loggers']['wandb']['id']}"}
-    switches = read_json(out / "result.json")["switches"]
+    switches = read_json(out / "result.json")["advances"]
     entered = [(row["_step"], row["advance/k"]) for row in rows if "advance/k" in row]
     assert entered == [(s["step"], s["k"]) for s in switches]

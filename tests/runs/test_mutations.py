@@ -26,8 +26,8 @@ from tests.runs.mutations import (
     make_runs,
     node_cases,
     not_finite,
-    older_csv_cases,
     policy_cases,
+    resealed_csv_cases,
 )
 from tests.runs.other_mutations import (
     attempt_option,
@@ -46,7 +46,7 @@ OPTIONS = 25  # bad values of options of each engine, if not all
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Iterator[Path]:
-    """A finished and an unfinished run of each engine, the latter also in the older format."""
+    """A finished and an unfinished run of each engine."""
     place = tmp_path_factory.mktemp("runs")
     make_runs(place)
     yield place
@@ -87,9 +87,9 @@ def test_every_csv(runs, tmp_path, engine, state) -> None:
 
 
 @pytest.mark.parametrize("engine", SPECS)
-def test_a_csv_without_checksum_is_still_no_traceback(runs, tmp_path, engine) -> None:
-    cases = older_csv_cases(engine)
-    check(runs, engine, "older", sampled(cases, engine), tmp_path)
+def test_a_csv_whose_checksum_fits_is_still_no_traceback(runs, tmp_path, engine) -> None:
+    cases = resealed_csv_cases(engine)
+    check(runs, engine, "resealed", sampled(cases, engine), tmp_path)
 
 
 @pytest.mark.parametrize("engine", SPECS)
@@ -138,7 +138,7 @@ def test_whole_runs_are_taken_and_go_on_to_the_same_end(runs, tmp_path, engine) 
     looks = {"finished": ("list", "report", "plot", "evaluate", "resume"), "unfinished": ("plot",)}
     for state, tried in looks.items():
         check(runs, engine, state, [Case("nothing", lambda run_: None, commands=tried)], tmp_path)
-    for state in ("unfinished", "older"):
+    for state in ("unfinished",):
         shutil.copytree(runs / engine / state, tmp_path / state)
         code, _, err = call("resume", tmp_path / state, tmp_path)
         assert (code, err) == (0, "")

@@ -13,8 +13,8 @@ import pytest
 from rollin.cli import main
 from rollin.errors import ProcessExitError, RollinError, exits_refused
 from rollin.runs.directory import RunBusyError
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import run
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.spec import RunSpec
 from tests.forks import CONTEXT, begin
 from tests.killing import needs_signals
@@ -130,8 +130,8 @@ def test_a_run_whose_process_has_crashed_is_listed_as_killed(tmp_path, capsys) -
 
 SOON = """
 import sys
-from rollin.cli import blocking, main
-blocking.SILENT_SECONDS, blocking.BLOCKED_SECONDS = 1.0, 0.2
+from rollin.cli import console, main
+console.SILENT_SECONDS, console.BLOCKED_SECONDS = 1.0, 0.2
 sys.exit(main(sys.argv[1:]))
 """
 

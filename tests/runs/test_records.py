@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollin.errors import RollinError
+from rollin.runs import records as records_module
 from rollin.runs.records import (
     CURVES,
     RUNS,
     SWITCHES,
     Costs,
     Curve,
-    Reading,
+    MetricAt,
     Record,
     Switch,
     condition_text,
@@ -59,14 +60,14 @@ def write(directory: Path, records: list[Record]) -> Path:
 
 def test_a_record_is_read_at_steps_and_at_its_end() -> None:
     one = made()
-    assert one.value(Reading("kappa")) == 0.5
-    assert one.value(Reading("kappa", 10)) == 0
-    assert one.value(Reading("kappa", 35)) == 0.25  # the switches tell it between rows
-    assert one.value(Reading("return")) == 3.0
-    assert one.value(Reading("return", 100)) == 3.0
-    assert one.value(Reading("return", 40)) == 1.0
-    assert one.value(Reading("nothing")) is None
-    assert one.value(Reading("return", 101)) is None  # it has not come so far
+    assert one.value(MetricAt("kappa")) == 0.5
+    assert one.value(MetricAt("kappa", 10)) == 0
+    assert one.value(MetricAt("kappa", 35)) == 0.25  # the switches tell it between rows
+    assert one.value(MetricAt("return")) == 3.0
+    assert one.value(MetricAt("return", 100)) == 3.0
+    assert one.value(MetricAt("return", 40)) == 1.0
+    assert one.value(MetricAt("nothing")) is None
+    assert one.value(MetricAt("return", 101)) is None  # it has not come so far
 
 
 def test_a_trace_has_the_steps_at_which_a_quantity_is_told() -> None:
@@ -78,6 +79,11 @@ def test_a_trace_has_the_steps_at_which_a_quantity_is_told() -> None:
     assert kappa is not None
     assert kappa.steps.tolist() == [0, 30, 60, 100]
     assert made().trace("nothing") is None
+
+
+def test_the_old_name_of_a_reading_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Reading is now called MetricAt\."):
+        assert records_module.Reading is MetricAt
 
 
 # ------------------------------------------------------------------ CSV files

@@ -1,6 +1,5 @@
 """Runs of the paper's robots: presets, windows, pictures and video."""
 
-import math
 import os
 import re
 import subprocess
@@ -17,25 +16,24 @@ from PIL import Image, ImageSequence
 
 from rollin import Contextual, Policy, RollinError, check_env
 from rollin.cli import main
-from rollin.cli.train import parse_options
+from rollin.cli.train import parse_run
 from rollin.curriculum.progress import Advance, Progress
 from rollin.deep.evaluate import evaluate_policy
-from rollin.envs import context_handle, offscreen
+from rollin.envs import context_env
+from rollin.envs import robot as robot_env
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual
 from rollin.envs.velocity import Velocity
-from rollin.runs import driver, windows
+from rollin.runs import driver
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import read_record, rollin_run, spec_from
-from rollin.runs.engines.rollin_metrics import COLUMNS
-from rollin.runs.engines.rollin_record import EPISODE_COLUMNS
-from rollin.runs.execute import run
+from rollin.runs.engines import read_record, rollin_run, run
+from rollin.runs.engines.rollin_options import METRICS
+from rollin.runs.engines.rollin_run import EPISODE_COLUMNS, means_at
 from rollin.runs.files import read_json
-from rollin.runs.records import Reading
-from rollin.runs.rows import read_metrics
-from rollin.runs.spec import RunSpec
-from rollin.runs.windows import milestones, quantities_at
+from rollin.runs.metrics import read_metrics
+from rollin.runs.records import MetricAt
+from rollin.runs.spec import Membership
 from tests.killing import stop_at
 from tests.runs.test_rollin_runs import line
 from tests.toys import Line
@@ -50,7 +48,7 @@ SMALL = ("--hidden", "8", "8", "--batch", "16", "--warmup", "100", "--eval-episo
 
 @pytest.mark.parametrize("task", ROBOTS)
 def test_presets_are_the_papers_tables(task):
-    config = parse_options([task]).config
+    config = parse_run([task])[0].config
     assert config.steps == (3_000_000 if task == "antmaze-umaze" else 1_000_000)
     sac, algorithm = config.sac, config.algorithm
     assert (sac.hidden, sac.batch, sac.gamma, sac.tau) == ((256, 256), 256, 0.99, 0.005)
@@ -72,8 +70,8 @@ def test_even_spacing_begins_at_the_start_and_has_the_published_kappas(parts):
     """1/Δ goals from (0, 0) to (0, 8) along 24 m; by default the first is Δ along."""
     env = make_contextual("antmaze-umaze")
     delta = ["antmaze-umaze", "--delta", f"1/{parts}"]
-    default = curriculum_of(env, parse_options(delta).config)
-    even = curriculum_of(env, parse_options([*delta, "--spacing", "even"]).config)
+    default = curriculum_of(env, parse_run(delta)[0].config)
+    even = curriculum_of(env, parse_run([*delta, "--spacing", "even"])[0].config)
     assert len(even.contexts) == len(default.contexts) == parts
     assert even.kappas == default.kappas == pytest.approx(np.arange(parts) / (parts - 1))
     assert even.contexts[0].tolist() == [0, 0]
@@ -89,7 +87,7 @@ def test_even_spacing_begins_at_the_start_and_has_the_published_kappas(parts):
     ("options", "words"),
     [
         (["--start", "0"], "--spacing even and --start both say where contexts are"),
-        (["--literal"], "--spacing even and --literal both"),
+        (["--literal"], "--spacing even and --as-printed both"),
         (["--stride", "halving"], "--spacing even and --stride halving both"),
         (["--teacher", "uniform"], "--spacing even and --teacher uniform both"),
         (["--delta", "0.3"], "1/Δ to be a whole number from 2 on, got Δ = 0.3"),
@@ -100,36 +98,7 @@ def test_even_spacing_begins_at_the_start_and_has_the_published_kappas(parts):
 def test_even_spacing_is_refused_where_contexts_are_placed_otherwise(options, words):
     env = make_contextual("point-umaze")
     with pytest.raises(RollinError, match=re.escape(words)):
-        curriculum_of(env, parse_options(["point-umaze", "--spacing", "even", *options]).config)
-    env.close()
-
-
-@pytest.mark.parametrize("task", ["antmaze-umaze", "hopper", "point-umaze"])
-def test_a_run_of_an_older_version_is_read_as_what_it_was(task):
-    """Its config.json has none of the later options, and its curriculum was another."""
-    spec = parse_options([task])
-    described = RunSpec(task, spec.config).to_json()["config"]
-    for name in ("kappa", "threshold_at", "literal"):
-        del described[name]
-    del described["sac"]["head_gain"], described["algorithm"]["exp_fill"]
-    older = spec_from("rollin", task, described).config
-    assert older.sac.head_gain == math.sqrt(2)
-    assert older.algorithm.exp_fill == older.sac.batch
-    listed = {**described, "contexts": "[[1, 1], [2, 2]]", "threshold": 3.0}
-    assert spec_from("rollin", task, listed).config.start is None
-    uneven = {**described, "delta": 0.3}
-    assert spec_from("rollin", task, uneven).config.kappa == "position"
-    env = make_contextual(task)
-    walked, now = curriculum_of(env, older), curriculum_of(env, spec.config)
-    if task == "point-umaze":  # whose runs keep their bits
-        assert older == spec.config
-    else:
-        assert env.printed is not None
-        assert walked.kappas == env.printed.kappas
-        assert [walked.threshold(k) for k in range(walked.K + 1)] == [
-            env.printed.threshold(k) for k in range(walked.K + 1)
-        ]
-        assert walked.kappas != now.kappas
+        curriculum_of(env, parse_run(["point-umaze", "--spacing", "even", *options])[0].config)
     env.close()
 
 
@@ -144,26 +113,27 @@ def test_quantities_are_those_worked_out_by_hand():
         "return": [1.0, 2.0, 3.0, 5.0, 8.0],
         "speed": [0.0, 1.0, 2.0, 5.0, 9.0],
     }
-    found = quantities_at(80, progress, episodes, ["speed"], last=50)
-    assert found == {
-        "kappa": 1.0,
-        "kappa_mean_last": pytest.approx((10 * 0.1 + 30 * 0.5 + 10 * 1.0) / 50),
-        "return_mean_last": pytest.approx((2 + 3 + 5) / 3),
-        "speed_mean_last": pytest.approx((10 * 1 + 20 * 2 + 10 * 5) / 40),
+    assert progress.kappa_at(80) == 1.0
+    assert progress.mean_kappa(30, 80) == pytest.approx((10 * 0.1 + 30 * 0.5 + 10 * 1.0) / 50)
+    assert means_at(80, episodes, ["speed"], last=50) == {
+        "return": pytest.approx((2 + 3 + 5) / 3),
+        "speed": pytest.approx((10 * 1 + 20 * 2 + 10 * 5) / 40),
     }
-    assert quantities_at(69, progress, episodes, [], last=50)["kappa"] == 0.5
-    assert quantities_at(39, progress, episodes, [], last=5)["kappa"] == 0.1
-    nothing = quantities_at(20, progress, episodes, ["speed"], last=50)
-    assert (nothing["return_mean_last"], nothing["speed_mean_last"]) == (None, None)
+    assert progress.kappa_at(69) == 0.5
+    assert progress.kappa_at(39) == 0.1
+    assert means_at(20, episodes, ["speed"], last=50) == {"return": None, "speed": None}
 
 
-def test_milestones_stand_at_every_half_million_steps():
-    progress = Progress(1, 1, [Advance(600_000, 1, "")])
-    episodes = {"step": [490_000, 1_200_000], "length": [490_000, 710_000], "return": [2.0, 4.0]}
-    found = milestones(1_400_000, progress, episodes, [], last=50_000)
-    assert list(found) == ["500000", "1000000"]
-    assert [at["kappa"] for at in found.values()] == [0.0, 1.0]
-    assert found["500000"]["return_mean_last"] == 2.0
+@pytest.mark.parametrize(
+    ("scale", "steps"), [(1.0, [300, 600, 700]), (0.25, [*range(75, 701, 75)])]
+)
+def test_a_row_stands_at_every_half_million_steps_of_the_full_length(
+    tmp_path, monkeypatch, scale, steps
+):
+    monkeypatch.setattr(rollin_run, "EVERY", 300)
+    run(line(700, log_every=700), tmp_path / "a", of=Membership("f", {}, scale))
+    found = read_metrics(tmp_path / "a" / "metrics.csv")["step"]
+    assert found == sorted({*steps, 700})
 
 
 def test_goals_are_evaluated_at_every_milestone_and_change_no_training(tmp_path, monkeypatch):
@@ -176,21 +146,19 @@ def test_goals_are_evaluated_at_every_milestone_and_change_no_training(tmp_path,
     told = read_metrics(tmp_path / "a" / "goals.csv")
     assert told["step"] == [300, 600, 900, 1000]
     record = read_record(RunDirectory(tmp_path / "a"))
-    assert [told[f"success_{i + 1}"][-1] for i in range(3)] == read_json(
-        tmp_path / "a" / "result.json"
-    )["goals"]
     for quantity, prefix in (("goals", ""), ("goals_drawn", "drawn_")):
         for row, step in enumerate((300, 600, 900, 1000)):
             solved = [told[f"{prefix}success_{i + 1}"][row] >= 0.8 for i in range(3)]
-            assert record.value(Reading(quantity, step)) == pytest.approx(np.mean(solved))
-        assert unfinished.value(Reading(quantity, 600)) == record.value(Reading(quantity, 600))
-        assert unfinished.value(Reading(quantity)) is None
+            assert record.value(MetricAt(quantity, step)) == pytest.approx(np.mean(solved))
+        assert unfinished.value(MetricAt(quantity, 600)) == record.value(MetricAt(quantity, 600))
+        assert unfinished.value(MetricAt(quantity)) is None
     run(spec, tmp_path / "b")
     run(line(1000, log_every=100), tmp_path / "without")
     for name in ("metrics.csv", "episodes.csv"):
-        whole = (tmp_path / "b" / name).read_bytes()
-        assert whole == (tmp_path / "a" / name).read_bytes()
-        assert whole == (tmp_path / "without" / name).read_bytes()
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+        whole = read_metrics(tmp_path / "b" / name)
+        for column, values in read_metrics(tmp_path / "without" / name).items():
+            np.testing.assert_array_equal(values, whole[column])
     assert (tmp_path / "b" / "goals.csv").read_bytes() == (
         tmp_path / "a" / "goals.csv"
     ).read_bytes()
@@ -210,21 +178,17 @@ def test_goals_tell_the_mode_and_drawn_actions_apart(tmp_path):
     assert any(told[f"drawn_return_{i + 1}"] != told[f"return_{i + 1}"] for i in range(3))
 
 
-def test_a_run_keeps_the_means_of_measures(tmp_path, monkeypatch):
-    monkeypatch.setattr(windows, "EVERY", 300)
+def test_a_run_keeps_the_means_of_measures(tmp_path):
     spec = line(900, last=200)
     run(spec, tmp_path / "a")
     result = read_json(tmp_path / "a" / "result.json")
     metrics = read_metrics(tmp_path / "a" / "metrics.csv")
     episodes = {n: np.array(c) for n, c in read_metrics(tmp_path / "a" / "episodes.csv").items()}
-    assert list(result["milestones"]) == ["300", "600", "900"]
-    last = result["milestones"]["900"]
-    assert {name: result[name] for name in last} == last
     inside = episodes["step"] > 700
     weights = episodes["length"][inside]
     for name in ("place", "push"):
         mean = np.average(episodes[name][inside], weights=weights)
-        assert result[f"{name}_mean_last"] == pytest.approx(mean)
+        assert result[name] == metrics[name][-1] == pytest.approx(mean)
         between = (episodes["step"] > 150) & (episodes["step"] <= 300)
         row = metrics["step"].index(300)
         mean = np.average(episodes[name][between], weights=episodes["length"][between])
@@ -259,9 +223,9 @@ def test_a_run_does_not_go_on_with_other_measures(tmp_path, monkeypatch):
 
 
 def test_the_names_of_measures_are_not_those_of_columns():
-    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_handle.RESERVED)
-    assert {name.removeprefix("train_") for name in COLUMNS if name.startswith("train_")} <= set(
-        context_handle.RESERVED
+    assert {*EPISODE_COLUMNS, "kappa"} <= set(context_env.RESERVED)
+    assert {m.name.removeprefix("train_") for m in METRICS if m.name.startswith("train_")} <= set(
+        context_env.RESERVED
     )
 
 
@@ -326,7 +290,7 @@ def test_every_robot_trains_evaluates_and_is_drawn(task, tmp_path):
     assert main(["train", task, *extra, "--beta", "0.1", *short, *SMALL, "--out", str(out)]) == 0
     result = read_json(out / "result.json")
     assert result["env_steps"] == 300
-    assert ("x_velocity_mean_last" in result) == (task != "antmaze-umaze")
+    assert ("x_velocity" in result) == (task != "antmaze-umaze")
     picture = tmp_path / "p.png"
     command = ["evaluate", str(out), "--episodes", "2", "--contexts", "current"]
     assert main([*command, "--picture", str(picture), "--json", str(tmp_path / "t.json")]) == 0
@@ -492,7 +456,7 @@ def test_what_is_missing_for_a_video_is_told_after_the_table(tmp_path, monkeypat
     assert main(["train", "hopper", *short, *SMALL, "--out", str(tmp_path / "a")]) == 0
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    monkeypatch.setattr(offscreen, "can_draw", lambda name: False)
+    monkeypatch.setattr(robot_env, "can_draw", lambda name: False)
 
     def render(self):
         raise RuntimeError("no window")
@@ -515,19 +479,19 @@ def test_renderers_are_tried_in_order(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     for works, chosen in (({"egl", "osmesa"}, "egl"), ({"osmesa"}, "osmesa")):
-        monkeypatch.setattr(offscreen, "can_draw", works.__contains__)
-        assert offscreen.choose_renderer() == ""
+        monkeypatch.setattr(robot_env, "can_draw", works.__contains__)
+        assert robot_env.choose_renderer() == ""
         assert os.environ.pop("MUJOCO_GL") == chosen
     monkeypatch.setenv("MUJOCO_GL", "")
-    assert offscreen.choose_renderer() == ""
+    assert robot_env.choose_renderer() == ""
     assert os.environ["MUJOCO_GL"] == "osmesa"
     monkeypatch.setenv("MUJOCO_GL", "mine")
-    assert offscreen.choose_renderer() == ""
+    assert robot_env.choose_renderer() == ""
     assert os.environ["MUJOCO_GL"] == "mine"
 
 
 def test_a_renderer_that_is_not_there_or_hangs_cannot_draw(monkeypatch):
-    assert not offscreen.can_draw("none")
-    monkeypatch.setattr(offscreen, "PROBE", "import time; time.sleep(60)")
-    monkeypatch.setattr(offscreen, "SECONDS", 0.2)
-    assert not offscreen.can_draw("egl")
+    assert not robot_env.can_draw("none")
+    monkeypatch.setattr(robot_env, "PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(robot_env, "SECONDS", 0.2)
+    assert not robot_env.can_draw("egl")

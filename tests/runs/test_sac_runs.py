@@ -18,16 +18,15 @@ from rollin.deep.plain_sac import train_sac
 from rollin.envs.box_env import BoxEnv, make_env
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import spec_of
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import run, spec_of
+from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.files import read_json
-from rollin.runs.rows import read_metrics
+from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunSpec
-from rollin.sac import cpu
+from rollin.sac import make_learner
 from rollin.sac.config import SACConfig
+from rollin.sac.cpu import learner as cpu
 from rollin.sac.learner import SACLearner
-from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 from tests.killing import kill_after_a_checkpoint, needs_signals, same_run, stop_at
@@ -131,7 +130,7 @@ def test_a_run_leaves_metrics_policy_and_result(tmp_path):
     assert metrics["updates"] == [50, 200, 350, 500, 650, 800]
     result = read_json(tmp_path / "a" / "result.json")
     assert result["updates"] == 800
-    assert result["eval_return"] == metrics["eval_return"][-1]
+    assert result["return"] == metrics["return"][-1]
     assert not (tmp_path / "a" / "checkpoint").exists()
     assert (tmp_path / "a" / "replay.f32").stat().st_size == 256 + 900 * 10 * 4
     assert spec_of(RunDirectory(tmp_path / "a")).hash == walk().hash
@@ -233,13 +232,16 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
         (["tests.toys:Unbounded-v0"], "must bound its actions on both sides"),
         (["Hopper-v3"], "Hopper-v3"),  # in other words if gymnasium-robotics is there
         (["tests.toys:Raises-v0"], "cannot be made: AttributeError: no such thing"),
-        (["Pendulum-v1", "--steps", "10000"], "--steps must be more than --warmup (10000)"),
+        (
+            ["Pendulum-v1", "--steps", "10000"],
+            "must be more than --learning-starts (10000)",
+        ),
         (["Pendulum-v1", "--hidden", "300000", "9000000"], "batch times the sum of hidden must be"),
         (["Pendulum-v1", "--steps", "1000000000000000"], "which is not available"),
         (["Pendulum-v1", "--warmup", "10"], "warmup must be at least one batch (256), got 10"),
         (["Pendulum-v1", "--gamma", "2"], "gamma must lie in [0, 1], got 2.0"),
-        (["Pendulum-v1", "--capacity", "5"], "--capacity must be at least 256, got 5"),
-        (["Pendulum-v1", "--p", "0"], "--p must lie in (0, 1), got 0.0"),
+        (["Pendulum-v1", "--capacity", "5"], "--buffer-size must be at least 256, got 5"),
+        (["Pendulum-v1", "--p", "0"], "--geometric-p must lie in (0, 1), got 0.0"),
         (["Pendulum-v1", "--steps", "9000000000000"], "needs 324000.0 GB, which is not available"),
     ],
 )

@@ -17,12 +17,11 @@ from rollin.__main__ import run as rollin_command
 from rollin.cli import main
 from rollin.runs import driver
 from rollin.runs.directory import RunBusyError, RunDirectory
+from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec
+from rollin.runs.engines.sac import SACRunConfig
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.spec import RunSpec, configured
 from rollin.runs.systems import process_began, take_lock
 from tests.killing import needs_signals, same_run
 from tests.toys import Line, Walk

@@ -15,7 +15,7 @@ from rollin.runs.directory import RunBusyError, RunDirectory
 from rollin.runs.files import read_json, remove_file, write_atomically
 from rollin.runs.systems import is_alive, patiently
 from rollin.sweeps import local, machine
-from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.queue import Job, JobEvent
 from tests.forks import forking
 from tests.runs.test_tabular_runs import spec
 

@@ -24,25 +24,20 @@ from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import read_record, spec_from
-from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.engines import run, spec_from
+from rollin.runs.engines.tabular import TabularConfig, load_mdp, mdp_of
 from rollin.runs.engines.tabular_run import tabular_learner
-from rollin.runs.execute import run
-from rollin.runs.files import read_json, write_atomically, write_json
-from rollin.runs.mdps import load_mdp, mdp_of
-from rollin.runs.records import Reading
-from rollin.runs.rows import MetricsWriter, read_metrics
+from rollin.runs.files import read_json, write_atomically
+from rollin.runs.metrics import MetricsWriter, TensorBoardLogger, read_metrics
 from rollin.runs.spec import RunSpec
-from rollin.runs.tensorboard import TensorBoardLogger
 from rollin.tabular import soft
-from rollin.tabular.grid import Grid, grid_world
+from rollin.tabular.algorithm1 import measure_success_from_rho, rollin
+from rollin.tabular.families import Grid, grid_world
+from rollin.tabular.learners import ExactPG
 from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.policy_gradient import ExactPG
-from rollin.tabular.provable import measure_success_from_rho, rollin
 from rollin.tabular.start import Start
 from tests.conftest import random_mdp
 from tests.killing import kill_after_a_checkpoint, needs_signals
-from tests.made_runs import as_older
 
 TIMES = ("seconds",)
 
@@ -68,8 +63,8 @@ def assert_same_run(one: Path, two: Path) -> None:
 def test_a_run_writes_its_directory(tmp_path) -> None:
     assert run(spec(), tmp_path / "a", "the command")
     result = read_json(tmp_path / "a" / "result.json")
-    assert {"kappa", "final_return", "gradient_steps", "env_steps", "seconds"} <= result.keys()
-    assert result["gradient_steps"] == 300
+    assert {"kappa", "return", "step", "env_steps", "seconds"} <= result.keys()
+    assert result["step"] == 300
     assert result["env_steps"] == 300 * 200 * 50
     assert result["kappa"] == result["k"] / 16
     config = read_json(tmp_path / "a" / "config.json")
@@ -108,27 +103,14 @@ def test_a_result_tells_what_the_last_policy_gathers(tmp_path) -> None:
     rewards = simulate(mdp, soft.log_softmax(theta), 12, 20_000)
     powers = 0.8 ** np.arange(12)
     for name, found in {
-        "final_return": rewards @ powers,
-        "final_return_undiscounted": rewards.sum(1),
+        "return": rewards @ powers,
+        "return_undiscounted": rewards.sum(1),
         "collects": (rewards > 0).sum(1),
         "collects_discounted": (rewards > 0) @ powers,
     }.items():
         error = found.std() / np.sqrt(len(found))
         assert abs(result[name] - found.mean()) < 4 * error, name
         assert 0 < error < 0.02 * result[name], name  # so that the test can fail
-
-
-def test_a_result_without_them_is_still_read(tmp_path) -> None:
-    """Versions before these quantities wrote fewer."""
-    run(spec(steps=40), tmp_path / "a")
-    result = read_json(tmp_path / "a" / "result.json")
-    for name in ("final_return_undiscounted", "collects", "collects_discounted", "sha256"):
-        del result[name]
-    write_json(tmp_path / "a" / "result.json", result)
-    as_older(tmp_path / "a")
-    assert read_record(RunDirectory(tmp_path / "a")).value(Reading("kappa", 40)) == result["kappa"]
-    assert main(["list", str(tmp_path)]) == 0
-    assert main(["report", str(tmp_path)]) == 0
 
 
 @cache
@@ -402,24 +384,6 @@ def test_a_run_tracks_its_smallest_probability_on_each_context(tmp_path, options
     assert min(result["log_min_pi"]) < -np.log(105) - 0.01  # it has gone down
 
 
-def test_a_checkpoint_without_smallest_probabilities_goes_on_and_says_what_it_knows(
-    tmp_path, monkeypatch
-) -> None:
-    own = spec(steps=60, threshold=0.3)
-    run(own, tmp_path / "whole")
-    stop_at(monkeypatch, own, tmp_path / "parts", 3)
-    edit_checkpoint(tmp_path / "parts", lambda values: values["counters"].pop("log_min_pi"))
-    k = read_json(tmp_path / "parts" / "status.json")["k"]
-    assert run(own, tmp_path / "parts")
-    one, two = timeless(tmp_path / "whole"), timeless(tmp_path / "parts")
-    known, later = one.pop("log_min_pi"), two.pop("log_min_pi")
-    for result in (one, two):  # the checksum of the result itself covers them, too
-        del result["sha256"]["result.json"]
-    assert one == two
-    assert len(known) > k + 1
-    assert later == [None] * (k + 1) + known[k + 1 :]
-
-
 def test_the_default_step_size_of_two_phases_is_the_theorems(tmp_path) -> None:
     two_phase: dict[str, Any] = {"algorithm": "two-phase-spg", "steps": 5, "phase1_steps": 50}
     run(spec(**two_phase, alpha=0.01), tmp_path / "a")
@@ -438,28 +402,10 @@ def test_the_default_step_size_of_two_phases_is_the_theorems(tmp_path) -> None:
     assert not (tmp_path / "d").exists()
 
 
-def test_two_phases_do_not_go_on_with_another_step_size(tmp_path, monkeypatch) -> None:
-    own = spec(steps=30, algorithm="two-phase-spg", alpha=0.1, batch=20, phase2_batch=20)
-    stop_at(monkeypatch, own, tmp_path / "a", 10)
-    edit_checkpoint(tmp_path / "a", lambda values: values.pop("learning_rate"))
-    with pytest.raises(RollinError, match=r"its step size is 0\.1, not"):
-        run(own, tmp_path / "a")
-
-
 def stop_at(monkeypatch, own: RunSpec, out: Path, step: int) -> None:
     """Begin a run and stop it with a checkpoint."""
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
     assert not run(own, out, should_stop=lambda: read_json(out / "status.json")["step"] >= step)
-
-
-def edit_checkpoint(out: Path, change) -> None:
-    """Make a checkpoint as an earlier version would have left it."""
-    path = out / "checkpoint" / "manifest.json"
-    manifest = read_json(path)
-    change(manifest["values"])
-    del manifest["checksum"]  # which it did not have
-    manifest["format"] = 1
-    path.write_text(json.dumps(manifest))
 
 
 def test_a_half_written_config_is_named(tmp_path) -> None:
@@ -507,7 +453,7 @@ def test_without_a_threshold_a_run_says_what_it_saw(tmp_path) -> None:
     """Where nothing ever changes there is nothing to decide by, which is told."""
     run(spec(rule="gap", learning_rate=0.02, steps=400), tmp_path / "rises")
     result = read_json(tmp_path / "rises" / "result.json")
-    reasons = [switch["reason"] for switch in result["switches"]]
+    reasons = [switch["reason"] for switch in result["advances"]]
     assert reasons[0].endswith(", settled")
     assert "which mastered the context before" in reasons[1]
     assert result["warning"] is None
@@ -558,7 +504,7 @@ def test_success_may_be_measured_from_rho(tmp_path, success_from) -> None:
     run(spec(**options, reward="hard", steps=600, log_every=600), tmp_path)
     mdp = load_mdp("four-rooms", reward="hard")
     policies = load_file(tmp_path / "policy.safetensors")["log_policies"].astype(np.float64)
-    switches = read_json(tmp_path / "result.json")["switches"]
+    switches = read_json(tmp_path / "result.json")["advances"]
     assert len(switches) > 5
     exact = [
         soft.success_probability(mdp.task(s["k"] - 1), policies[s["k"] - 1], mdp.rho, 50)

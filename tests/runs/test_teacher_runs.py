@@ -4,15 +4,12 @@ import pytest
 
 import rollin
 from rollin.cli import main
-from rollin.curriculum.teachers import TEACHERS
 from rollin.envs.point_umaze import PointUmaze
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine, spec_of
-from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.rollin_record import CurriculumFile, _jumps
 from rollin.runs.files import read_json
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunSpec, configured
+from rollin.teachers import TEACHERS
 from tests.toys import Line
 
 FEW = {"hidden": (8, 8), "batch": 16, "warmup": 200, "window": 3, "goals": 4,
@@ -42,7 +39,7 @@ def test_a_run_is_resumed_to_the_bit(name, tmp_path):
         assert (parts / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
     result = read_json(parts / "result.json")
     assert result["K"] == 96
-    assert len(result["goals"]) == 4
+    assert 0 <= result["goals"] <= 1
 
 
 def test_a_start_is_taken_where_it_is_named():
@@ -61,7 +58,6 @@ def test_a_start_is_taken_where_it_is_named():
         (["--teacher", "plr", "--rule", "success"], "--rule belongs to a walk"),
         (["--teacher", "plr", "--method", "scratch"], "leave one out"),
         (["--teacher", "plr", "--delta", "1/24"], "--delta belongs to a walk"),
-        (["--teacher", "plr", "--need"], "--need belongs to a walk"),
         (["--teacher", "plr", "--counted", "main"], "--counted belongs to a walk"),
         (["--teacher", "plr", "--better", "0.25"], "--better belongs to a walk"),
     ],
@@ -123,7 +119,7 @@ def test_conditions_of_other_steps_or_teachers_have_other_fingerprints():
 def test_a_baseline_is_one_condition_whatever_its_roll_ins_would_have_been():
     runs, preset = engine("rollin"), engine("rollin").preset("point-umaze")
     plain = configured(preset, {"method": "baseline"})
-    other = configured(preset, {"method": "baseline", "need": True, "redraw": 3, "stop": 0.1})
+    other = configured(preset, {"method": "baseline", "guide": "frozen", "prefix": "hidden"})
     assert runs.canonical("point-umaze", plain) == runs.canonical("point-umaze", other)
 
 
@@ -146,19 +142,3 @@ def test_a_teacher_without_any_success_does_not_speak_of_thresholds(tmp_path, ca
         "--relabel or another --teacher."
     )
     capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("given", "thresholds", "jumps"),
-    [
-        ({"rule": "gap", "stride": "fixed"}, [], True),  # contexts that are easy are passed over
-        ({"rule": "gap"}, [], True),
-        ({"teacher": "uniform"}, [1.0], True),
-        ({"rule": "return", "stride": "halving"}, [1.0], True),
-        ({"rule": "return", "stride": "fixed"}, [1.0], False),
-        ({}, [1.0], False),
-    ],
-)
-def test_a_record_knows_which_runs_may_leave_contexts_out(given, thresholds, jumps):
-    walked = CurriculumFile([[0.0]], [0.0], thresholds)
-    assert _jumps(configured(RollinConfig(), given), walked) == jumps

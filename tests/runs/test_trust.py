@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from rollin.cli import main
-from rollin.cli.watch_page import Watched
+from rollin.cli.watch import Watched
 from rollin.imports import check_code, only_named
+from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.sac_options import SACRunConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec, digest
+from rollin.runs.engines.sac import SACRunConfig
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.spec import RunSpec, configured, digest
 from tests.made_runs import STUDIES
 
 DEEP = {"hidden": (8, 8), "batch": 16, "eval_episodes": 1, "warmup": 32, "steps": 60}

@@ -10,13 +10,13 @@ from scipy import stats
 
 from rollin import RollinError
 from rollin.checks import MOST
-from rollin.sac.ages import geometric_ages, uniform_ages
 from rollin.sac.relabel import relabel
-from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout
-from rollin.sac.selection import Selection
+from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout, Selection
+from rollin.sac.replay_kernels import geometric_ages, uniform_ages
 from rollin.streams import Streams, pack_generator
 
 GOALS = RowLayout(observation=3, action=2, context=2, outcome=2)
+SMALL = RowLayout(observation=1, action=1)
 
 
 def fill(replay: Replay, rows: int, seed: int = 0, longest: int = 9) -> None:
@@ -37,6 +37,11 @@ def fill(replay: Replay, rows: int, seed: int = 0, longest: int = 9) -> None:
             context=rng.standard_normal(layout.context) if layout.context else None,
             outcome=[number] * layout.outcome if layout.outcome else None,
         )
+
+
+def add(replay: Replay, i: int, *, terminated: bool = False) -> None:
+    """Append a row of the layout `SMALL`."""
+    replay.append([i], [0.0], 0.0, [i], terminated=terminated, truncated=False)
 
 
 # ------------------------------------------------------------------ laws of sampling
@@ -90,16 +95,8 @@ def test_a_batch_has_what_was_appended():
     replay = Replay(GOALS, 10)
     ends = [(False, False), (False, True), (True, False)]
     for i, (terminated, truncated) in enumerate(ends):
-        replay.append(
-            [i, 1, 2],
-            [0.5, -1],
-            10.0 + i,
-            [i, 4, 5],
-            terminated=terminated,
-            truncated=truncated,
-            context=[6, 7],
-            outcome=[8, 9],
-        )
+        given = {"context": [6, 7], "outcome": [8, 9], "terminated": terminated}
+        replay.append([i, 1, 2], [0.5, -1], 10.0 + i, [i, 4, 5], truncated=truncated, **given)
     batch = replay.gather(np.arange(3), np.empty((3, GOALS.batch_width), np.float32))
     for i, mask in enumerate((1, 1, 0)):  # only termination stops the bootstrap
         wanted = [0.5, -1, i, 1, 2, 6, 7, i, 4, 5, 6, 7, 10 + i, mask]
@@ -451,11 +448,10 @@ def test_a_replay_that_never_got_a_row_resumes_without_a_file(tmp_path: Path):
 
 @given(st.integers(1, 40), st.lists(st.booleans(), min_size=1, max_size=120), st.integers(0, 99))
 def test_a_selection_is_the_rows_it_took_as_far_as_the_replay_holds_them(capacity, taken, seed):
-    replay = Replay(RowLayout(1, 1), capacity)
+    replay = Replay(SMALL, capacity)
     selection, expected = Selection(replay), []
     for i, take in enumerate(taken):
-        ends = {"terminated": False, "truncated": False}
-        replay.append([i], [0.0], 0.0, [i + 1], **ends)
+        add(replay, i)
         if take:
             selection.take_newest()
             expected.append(i)
@@ -477,10 +473,10 @@ def test_a_selection_is_the_rows_it_took_as_far_as_the_replay_holds_them(capacit
 
 
 def test_a_selection_draws_by_its_own_ages():
-    replay = Replay(RowLayout(1, 1), 5000)
+    replay = Replay(SMALL, 5000)
     selection = Selection(replay)
     for i in range(3000):  # beyond the room it begins with
-        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+        add(replay, i)
         if i % 2:
             selection.take_newest()
     picked = selection.draw(1500, np.random.default_rng(0), 0.01)
@@ -496,9 +492,9 @@ def test_a_selection_draws_by_its_own_ages():
     [([3, 2], "rising whole numbers"), ([0, 9], "names row 9 of a replay with 5")],
 )
 def test_a_selection_refuses_the_state_of_another(rows, message):
-    replay = Replay(RowLayout(1, 1), 10)
+    replay = Replay(SMALL, 10)
     for i in range(5):
-        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+        add(replay, i)
     with pytest.raises(RollinError, match=message):
         Selection(replay).set_state({"rows": np.array(rows, np.int64)})
 
@@ -527,22 +523,22 @@ def test_streams_of_a_part_are_streams_of_the_whole():
 def test_changed_rows_of_a_file_are_noticed(tmp_path, broken_off):
     """Unless a row was written twice, which only a loop that breaks episodes off does."""
     path = tmp_path / "replay.f32"
-    replay = Replay(RowLayout(1, 1), 5, path)
+    replay = Replay(SMALL, 5, path)
     for i in range(9):
-        replay.append([i], [0.0], 0.0, [i], terminated=False, truncated=False)
+        add(replay, i)
         replay.flush()
         if broken_off and i == 4:
             replay.end_episode()
     state = replay.get_state()
-    again = Replay(RowLayout(1, 1), 5, path)
+    again = Replay(SMALL, 5, path)
     again.set_state(state)
-    again.append([9], [0.0], 0.0, [9], terminated=True, truncated=False)
-    Replay(RowLayout(1, 1), 5, path).set_state(again.get_state())
+    add(again, 9, terminated=True)
+    Replay(SMALL, 5, path).set_state(again.get_state())
     data = bytearray(path.read_bytes())
     data[HEADER] ^= 1  # of a row that memory no longer holds
     path.write_bytes(data)
     if broken_off:
-        Replay(RowLayout(1, 1), 5, path).set_state(state)
+        Replay(SMALL, 5, path).set_state(state)
     else:
         with pytest.raises(RollinError, match="does not match its checksum"):
-            Replay(RowLayout(1, 1), 5, path).set_state(state)
+            Replay(SMALL, 5, path).set_state(state)

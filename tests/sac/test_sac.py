@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollin import RollinError
-from rollin.sac import cpu as cpu_module
+from rollin.sac import make_learner
 from rollin.sac.config import SACConfig
-from rollin.sac.cpu import CpuLearner
-from rollin.sac.learner import SACLearner
-from rollin.sac.make import make_learner
-from rollin.sac.network import Layout, orthogonal
+from rollin.sac.cpu import learner as cpu_module
+from rollin.sac.cpu.learner import CpuLearner
+from rollin.sac.learner import Layout, SACLearner, orthogonal
 from rollin.streams import Streams
 
 ARRAYS = ("theta", "m", "v", "target")
@@ -44,6 +43,12 @@ def make(name, observation, action, hidden, batch, seed=0, **options) -> SACLear
     return make_learner(name, observation, action, config, Streams(seed))
 
 
+def assert_same(one: SACLearner | dict, other: SACLearner | dict) -> None:
+    one, other = (each if isinstance(each, dict) else each.get_state() for each in (one, other))
+    for name in ARRAYS:
+        np.testing.assert_array_equal(one[name], other[name])
+
+
 def worst(one: dict, other: dict, name: str) -> float:
     return float(np.abs(one[name] - other[name]).max())
 
@@ -51,8 +56,7 @@ def worst(one: dict, other: dict, name: str) -> float:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_one_update_of_the_cpu_learner_is_that_of_autodiff(shape):
     cpu, jax = (make(name, *shape) for name in ("cpu", "jax"))
-    for name in ARRAYS:
-        np.testing.assert_array_equal(cpu.get_state()[name], jax.get_state()[name])
+    assert_same(cpu, jax)
     batch = random_batch(cpu, 0)
     seen, wanted = cpu.update(batch), jax.update(batch)
     for field in ("critic_loss", "q_mean", "actor_loss", "entropy", "temperature"):
@@ -104,8 +108,7 @@ def test_any_number_of_threads_gives_the_same_bits(shape, threads, precision):
     for step in range(3):
         batch = random_batch(alone, step)
         assert alone.update(batch) == team.update(batch)
-    for name in ARRAYS:
-        np.testing.assert_array_equal(alone.get_state()[name], team.get_state()[name])
+    assert_same(alone, team)
     team.close()
 
 
@@ -129,8 +132,7 @@ def test_an_update_that_begins_early_gives_the_same_bits(threads, precision):
     team.begin()
     team.set_state(alone.get_state())
     assert alone.update(batch) == team.update(batch)
-    for name in ARRAYS:
-        np.testing.assert_array_equal(alone.get_state()[name], team.get_state()[name])
+    assert_same(alone, team)
     team.begin()
     team.close()  # does not wait for an update that never comes
 
@@ -325,8 +327,7 @@ def test_a_restored_learner_goes_on_to_the_bit(
     for rows in batches[before:]:
         assert one.update(rows) == other.update(rows)
         np.testing.assert_array_equal(one.act(np.ones(observed)), other.act(np.ones(observed)))
-    for name in ARRAYS:
-        np.testing.assert_array_equal(one.get_state()[name], other.get_state()[name])
+    assert_same(one, other)
 
 
 def test_a_state_is_a_copy():
@@ -342,8 +343,7 @@ def test_learners_go_on_with_each_other_s_state():
     cpu.update(random_batch(cpu, 0))
     jax.set_state(cpu.get_state())
     jax.streams.set_state(cpu.streams.get_state())
-    for name in ARRAYS:
-        np.testing.assert_array_equal(jax.get_state()[name], cpu.get_state()[name])
+    assert_same(jax, cpu)
     assert jax.count == 1
     batch = random_batch(cpu, 1)
     assert jax.update(batch).critic_loss == pytest.approx(cpu.update(batch).critic_loss, rel=1e-5)
@@ -359,9 +359,7 @@ def test_a_bad_number_in_a_batch_stops_the_learner_before_it_spoils_it(name, pre
     batch[2, where] = np.nan
     with pytest.raises(RollinError, match="at update 2: the learner diverged"):
         learner.update(batch)
-    after = learner.get_state()
-    for array in ARRAYS:
-        np.testing.assert_array_equal(before[array], after[array])
+    assert_same(before, learner)
     assert learner.count == 1
     learner.update(random_batch(learner, 2))
 
@@ -453,19 +451,18 @@ def test_bad_hyperparameters_are_refused(options, message):
         SACConfig(**options)
 
 
-def test_an_unknown_learner_is_named():
+def test_the_cpu_learner_is_what_it_is_called_and_an_unknown_one_is_named():
+    assert isinstance(make("cpu", 3, 1, (8,), 4), CpuLearner)
     with pytest.raises(RollinError, match="The learner must be cpu or jax, got 'torch'"):
         make("torch", 3, 1, (8,), 4)
-
-
-def test_the_cpu_learner_is_what_it_is_called():
-    assert isinstance(make("cpu", 3, 1, (8,), 4), CpuLearner)
 
 
 def test_without_jax_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "rollin.sac.jax")
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(RollinError, match=r"pip install 'rollin\[jax\]', or use --learner cpu"):
+    with pytest.raises(
+        RollinError, match=r"'\.\[jax\]' in a clone of rollin, or use --learner cpu"
+    ):
         make("jax", 3, 1, (8,), 4)
 
 

@@ -1,8 +1,11 @@
 """The squashed Gaussian against its definition; shares of work; names of compiled functions."""
 
 import math
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 import numpy as np
 import pytest
@@ -11,33 +14,18 @@ from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
-from rollin.compiling import kept
-from rollin.sac import (
-    ages,
-    gaussian,
-    kernels,
-    lanes,
-    layers,
-    memory,
-    pair_layers,
-    pair_phases,
-    pair_products,
-    pairs,
-    phases,
-    products,
-    replay,
-    team,
-    vector,
-)
-from rollin.tabular import kernels as tabular_kernels
-from rollin.tabular import walks
+from rollin.compiling import cached_njit
+from rollin.sac import cpu, replay_kernels
+from rollin.sac import jax as oracle
+from rollin.sac.cpu import kernels, layers, memory, simd, update_steps, update_steps_bf16
+from rollin.tabular.kernels import rollouts
 
-compiled = kept(helpers=(gaussian, lanes, vector), variant=lanes.LANES, error_model="numpy")
+compiled = cached_njit(helpers=(cpu,), variant=simd.LANES, error_model="numpy")
 
 
-@kept(helpers=(team, lanes, vector), variant=lanes.LANES)
-def shared(total, grain, rank, threads):
-    return team.share(total, grain, rank, threads)
+@cached_njit(helpers=(cpu,), variant=simd.LANES)
+def shared(total, grain, rank, members):
+    return layers.share(total, grain, rank, members)
 
 
 @given(st.integers(1, 500), st.integers(1, 16), st.integers(1, 9))
@@ -54,18 +42,18 @@ def test_shares_cover_everything_once(total, grain, threads):
 @compiled
 def exponentials(x, out):
     for i in range(len(x)):
-        out[i] = gaussian.exp(x[i])
+        out[i] = update_steps.exp(x[i])
 
 
 @compiled
 def logarithms(x, out):
     for i in range(len(x)):
-        out[i] = gaussian.log1p(x[i])
+        out[i] = update_steps.log1p(x[i])
 
 
 @compiled
 def run_squash(heads, action, noise, low, high, log_prob, first, count):
-    gaussian.squash(heads, action, noise, low, high, log_prob, first, count)
+    update_steps.squash(heads, action, noise, (low, high), log_prob, first, count)
 
 
 def test_exp_and_log1p():
@@ -123,13 +111,28 @@ def dispatchers(value: object) -> Iterator[Dispatcher]:
 def test_compiled_functions_have_names_of_their_own():
     """Numba tells cached machine code apart by module, name and types, and by a count that two
     processes may share: functions of one name, made by a factory, would be mixed up."""
-    sac = ages, gaussian, kernels, layers, memory, pair_layers, pair_phases, pair_products
-    sac += pairs, phases, products, replay, team, vector
+    parts = [name for name in sys.modules if name.startswith("rollin.sac.cpu.")]
+    assert {kernels.__name__, update_steps_bf16.__name__} <= set(parts)
+    sac = [sys.modules[name] for name in (*parts, replay_kernels.__name__)]
     found = {
         id(each): (each.py_func.__module__, each.py_func.__qualname__)
-        for module in (*sac, tabular_kernels, walks)
+        for module in (*sac, rollouts)
         for value in vars(module).values()
         for each in dispatchers(value)
     }
     assert len(found) > 60
     assert [name for name, count in Counter(found.values()).items() if count > 1] == []
+
+
+def test_the_page_of_the_package_names_all_buffers_and_kernels_and_functions_that_exist():
+    page = str(cpu.__doc__)
+    patterns = page.split()
+    assert all(any(fnmatchcase(name, each) for each in patterns) for name in memory.FIELDS)
+    rows = re.findall(r"\| (\w.*?) +\| (\w.*?) +\|\n", page.partition("reference in jax.py")[2])
+    assert len(rows) == 15
+    for names, references in rows:
+        for name in names.split(", "):
+            module, _, function = name.rpartition(".")
+            assert hasattr(sys.modules[f"rollin.sac.cpu.{module or 'update_steps'}"], function)
+        for name in references.removeprefix("the gradient of ").split(", "):
+            assert callable(getattr(oracle, name))

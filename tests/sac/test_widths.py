@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from rollin.compiling import host_features
-from rollin.sac import pairs
-from rollin.sac.lanes import TILINGS, VARIABLE, widest
+from rollin.sac.cpu import bfloat16
+from rollin.sac.cpu.simd import TILINGS, VARIABLE, widest
 from tests.sac.test_sac import ARRAYS, PRECISIONS, SHAPES, make, random_batch
 
 ROOT = Path(__file__).parents[2]
 WIDTHS = [width for width in TILINGS if width <= widest(host_features())]
-LEARNER = [f"tests/sac/test_{name}.py" for name in ("products", "pairs", "vector", "sac")]
+LEARNER = [f"tests/sac/test_{name}.py" for name in ("gemm", "bfloat16", "vector", "sac")]
 # what does not touch the compiled learner, or holds for any width by its kind
 OTHERS = "jax] or seeds or hyperparameters or without_jax or orthogonal or finite"
 OTHERS += " or shape0-4 or shape0-6"  # large teams: their shares of work do not depend on it
@@ -26,9 +26,9 @@ OTHERS += " or autodiff or fifty or both_learners or each_other"
 
 BITS = """
 import sys
-from rollin.sac import lanes
+from rollin.sac.cpu import simd
 from tests.sac.test_widths import states
-assert lanes.LANES == int(sys.argv[1])
+assert simd.LANES == int(sys.argv[1])
 sys.stdout.buffer.write(states())
 """
 
@@ -69,9 +69,9 @@ def test_the_learner_s_tests_pass_with_vectors_of_any_width_and_give_the_same_bi
     assert done.stdout.count(b".") > 55
 
 
-@pytest.mark.skipif(not pairs.NATIVE, reason="this CPU has no unit for bfloat16 to be left out")
+@pytest.mark.skipif(not bfloat16.NATIVE, reason="this CPU has no unit for bfloat16 to be left out")
 def test_without_the_unit_for_bfloat16_the_bits_are_the_same():
-    done = run(16, "-c", BITS, "16", **{pairs.VARIABLE: "emulated"})
+    done = run(16, "-c", BITS, "16", **{bfloat16.VARIABLE: "emulated"})
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == states()
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollin import RollIn, RollinError, Walk
+from rollin import RollIn, RollinError, SequentialTeacher
 from tests.toys import Line
 
 torch = pytest.importorskip("torch")
@@ -44,7 +44,7 @@ def _from_zero() -> None:
 
 
 def learned(name: str, beta: float, count: int, learn: int, **options: Any) -> tuple[Any, Any]:
-    callback = RollInCallback(Walk(easy(), beta), **options)
+    callback = RollInCallback(SequentialTeacher(easy(), beta), **options)
     model = model_of(name, DummyVecEnv([lambda: RollIn(Counted())] * count))
     model.learn(learn, callback=callback)
     return model, callback
@@ -69,7 +69,7 @@ def test_learn_stops_by_the_steps_of_the_envs_themselves(name, count, options):
 
 
 def test_without_the_option_learn_counts_the_agent_s_steps_and_the_log_counts_all():
-    callback, kept = RollInCallback(Walk(easy(), 0.6)), Keeps()
+    callback, kept = RollInCallback(SequentialTeacher(easy(), 0.6)), Keeps()
     model = model_of("PPO", RollIn(Counted(), callback.teacher))
     model.set_logger(Logger(None, [kept]))
     model.learn(320, callback=callback)
@@ -81,7 +81,7 @@ def test_without_the_option_learn_counts_the_agent_s_steps_and_the_log_counts_al
 
 def test_envs_in_other_processes_are_counted_alike():
     envs = SubprocVecEnv([lambda: RollIn(Line(12))] * 2, start_method="forkserver")
-    callback = RollInCallback(Walk(easy(), 0.6), env_steps=300)
+    callback = RollInCallback(SequentialTeacher(easy(), 0.6), env_steps=300)
     model = model_of("PPO", envs)
     model.learn(300, callback=callback)
     here, same = learned("PPO", 0.6, 2, 300, env_steps=300)
@@ -108,7 +108,9 @@ def test_what_was_saved_counts_when_learning_resumes(tmp_path):
     callback.save(tmp_path / "model.zip")
     before = callback.env_steps
     loaded = PPO.load(tmp_path / "model.zip", env=DummyVecEnv([lambda: RollIn(Counted())] * 2))
-    resumed = RollInCallback(Walk(easy(), 0.6), env_steps=400).load(tmp_path / "model.zip")
+    resumed = RollInCallback(SequentialTeacher(easy(), 0.6), env_steps=400).load(
+        tmp_path / "model.zip"
+    )
     loaded.learn(1000, callback=resumed, reset_num_timesteps=False)
     assert before < 400 <= resumed.env_steps < 430
     assert resumed.env_steps == Counted.steps_ever
@@ -117,7 +119,7 @@ def test_what_was_saved_counts_when_learning_resumes(tmp_path):
 @pytest.mark.parametrize("bad", [0, -5, 1.5, np.nan])
 def test_env_steps_is_a_whole_number_from_1_on(bad):
     with pytest.raises(RollinError, match=r"env_steps must be (at least 1|a whole number), got"):
-        RollInCallback(Walk(easy()), env_steps=ANY(bad))
+        RollInCallback(SequentialTeacher(easy()), env_steps=ANY(bad))
 
 
 def test_roll_ins_are_shortened_without_another_discount_of_the_learner():
@@ -125,13 +127,15 @@ def test_roll_ins_are_shortened_without_another_discount_of_the_learner():
     for gamma in (None, 0.2):
         model, callback = learned("PPO", 0.6, 1, 300, gamma=gamma)
         assert model.gamma == model_of("PPO", RollIn(Counted())).gamma
-        school = callback.school
-        assert school is not None
-        lengths[gamma] = (school.hidden + school.cut) / school.episodes
+        coordinator = callback.coordinator
+        assert coordinator is not None
+        lengths[gamma] = (
+            coordinator.rollin_steps + coordinator.failed_rollin_steps
+        ) / coordinator.episodes
     assert 0 < lengths[0.2] < lengths[None] / 2
 
 
 @pytest.mark.parametrize("bad", [1.0, -0.1, np.nan])
 def test_gamma_of_roll_ins_is_below_1(bad):
     with pytest.raises(RollinError, match=r"gamma must lie in \[0, 1\), got"):
-        RollInCallback(Walk(easy()), gamma=bad)
+        RollInCallback(SequentialTeacher(easy()), gamma=bad)

@@ -14,9 +14,8 @@ from gymnasium import spaces
 from scipy.stats import chisquare, kstest, norm
 
 import rollin
-from rollin import RollIn, RollinError, Walk
-from rollin.wrapper.numpy_guide import NumpyGuide
-from rollin.wrapper.statistics import Statistics
+from rollin import RollIn, RollinError, SequentialTeacher
+from rollin.agents.numpy_guide import NumpyGuide, Statistics
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
@@ -31,9 +30,7 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
 )
 
 from rollin.sb3 import RollInCallback  # noqa: E402
-from rollin.sb3.guide import JaxGuide, TorchGuide, freeze  # noqa: E402
-from rollin.sb3.of_jax import numpy_guide as of_jax  # noqa: E402
-from rollin.sb3.of_torch import NotDenseError  # noqa: E402
+from rollin.sb3.guide import JaxGuide, NotDenseError, TorchGuide, freeze, from_jax  # noqa: E402  # noqa: E402
 from tests.sb3.test_sb3 import easy  # noqa: E402
 from tests.toys import Line  # noqa: E402
 
@@ -239,14 +236,14 @@ def own(env: Any, kind: Any = PPO, **options: Any) -> Any:
 
 
 def test_a_network_of_one_s_own_is_a_frozen_copy_that_acts_in_this_process():
-    walk = Walk(easy(), beta=0.6)
+    walk = SequentialTeacher(easy(), beta=0.6)
     model = own(RollIn(Line(12), walk), n_steps=32, batch_size=16)
     callback = RollInCallback(walk)
     model.learn(150, callback=callback)
     guide = callback.guide
     assert isinstance(guide, TorchGuide)
-    assert callback.school is not None
-    assert (walk.k, callback.school.hidden > 0) == (2, True)
+    assert callback.coordinator is not None
+    assert (walk.k, callback.coordinator.rollin_steps > 0) == (2, True)
     seen = {"observation": np.ones(2), "context": np.ones(1)}
     before = torch.random.get_rng_state()
     guide.begin(3)
@@ -266,8 +263,8 @@ def test_a_network_of_one_s_own_is_refused_in_other_processes_before_it_learns()
     envs = SubprocVecEnv([lambda: RollIn(Line(12))], start_method="forkserver")
     try:
         with pytest.raises(RollinError, match=words):
-            own(envs).learn(10, callback=RollInCallback(Walk(easy())))
-        walk = Walk(easy(), beta=0.0)  # needs no guide
+            own(envs).learn(10, callback=RollInCallback(SequentialTeacher(easy())))
+        walk = SequentialTeacher(easy(), beta=0.0)  # needs no guide
         model = own(envs, n_steps=32, batch_size=16)
         model.learn(64, callback=RollInCallback(walk))
         assert walk.steps > 0
@@ -295,10 +292,10 @@ def test_what_else_is_no_plain_network_is_named(kind, observed, options, why):
 
 
 def test_frames_that_are_stacked_outside_are_told_with_the_fix():
-    walk = Walk(easy(), beta=0.6)
+    walk = SequentialTeacher(easy(), beta=0.6)
     envs = VecFrameStack(DummyVecEnv([lambda: RollIn(Line(12))]), 2)
     model = PPO("MultiInputPolicy", envs, n_steps=32, batch_size=16, gamma=0.7, device="cpu")
-    with pytest.raises(RollinError, match=r"6 numbers and is shown 3.*must lie inside RollIn"):
+    with pytest.raises(RollinError, match=r"6 numbers and receives 3.*must lie inside RollIn"):
         model.learn(200, callback=RollInCallback(walk))
 
 
@@ -346,11 +343,10 @@ def test_guides_of_sbx_are_read_from_its_parameters():
         state = like.qf_state if policy == "DQNPolicy" else like.actor_state
         params = state.params["params"]
         out = layer(params, 1, relu(layer(params, 0, seen)))
-        expected = {
-            "DQNPolicy": np.argmax(out),
-            "PPOPolicy": np.clip(out[:2], low, high),
-        }.get(policy, low + 0.5 * (np.tanh(out[:2]) + 1) * (high - low))
-        guide = pickle.loads(pickle.dumps(of_jax(like, None)))
+        expected = {"DQNPolicy": np.argmax(out), "PPOPolicy": np.clip(out[:2], low, high)}.get(
+            policy, low + 0.5 * (np.tanh(out[:2]) + 1) * (high - low)
+        )
+        guide = pickle.loads(pickle.dumps(from_jax(like, None)))
         np.testing.assert_allclose(guide.act(seen), expected, rtol=1e-5)
         if policy == "SACPolicy":
             log_std = layer(params, 2, relu(layer(params, 0, seen)))
@@ -371,7 +367,7 @@ def test_guides_of_sbx_are_read_from_its_parameters():
 def test_networks_of_sbx_that_are_not_plain_are_named(given, why):
     told: dict[str, Any] = {"network": "SquashedGaussianActor", **given}
     with pytest.raises(NotDenseError, match=why):
-        of_jax(sbx_like("SACPolicy", told.pop("network"), ACTIONS, **told), None)
+        from_jax(sbx_like("SACPolicy", told.pop("network"), ACTIONS, **told), None)
 
 
 def test_a_policy_of_sbx_that_is_not_plain_stays_here():

@@ -10,14 +10,18 @@ import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
-from rollin import Curriculum, GoalView, RollIn, RollinError, Walk
-from tests.toys import Line, PointGoal
+from rollin import Curriculum, GoalView, RollIn, RollinError, SequentialTeacher
+from tests.toys import Line, PlansEach, PointGoal
 
 torch = pytest.importorskip("torch")
 sb3 = pytest.importorskip("stable_baselines3")
 
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3, HerReplayBuffer  # noqa: E402
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback  # noqa: E402
+from stable_baselines3.common.callbacks import (  # noqa: E402
+    BaseCallback,
+    CheckpointCallback,
+    EvalCallback,
+)
 from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
 from stable_baselines3.common.logger import KVWriter, Logger  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
@@ -27,13 +31,15 @@ from stable_baselines3.common.vec_env import (  # noqa: E402
     VecNormalize,
 )
 
-from rollin.sb3 import RollInCallback, check_version, files  # noqa: E402
+import rollin.sb3  # noqa: E402
+from rollin.agents.numpy_guide import Statistics  # noqa: E402
+from rollin.sb3 import check_version, files  # noqa: E402
 from rollin.sb3.explorer import Explorer, twin  # noqa: E402
 from rollin.sb3.guide import TorchGuide, freeze  # noqa: E402
 from rollin.teachers import Uniform  # noqa: E402
-from rollin.wrapper.statistics import Statistics  # noqa: E402
 
 ANY: Any = lambda value: value  # noqa: E731
+RollInCallback: Any = rollin.sb3.RollInCallback  # with a coordinator, a guide, an explorer
 OFF: dict[str, Any] = {"learning_starts": 20, "batch_size": 8, "buffer_size": 2000}
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "PPO": (PPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2}),
@@ -87,6 +93,15 @@ def model_of(name: str, env: Any, **options: Any) -> Any:
     return kind("MultiInputPolicy", env, **told)
 
 
+def taught(
+    name: str, episodes: int = 3, beta: float = 0.6, shared: bool = True, **options: Any
+) -> tuple[Any, Any, Any]:
+    """A teacher, a model, and their callback; shared: the env holds the teacher as well."""
+    walk = SequentialTeacher(easy(episodes), beta)
+    model = model_of(name, env_of(name, walk if shared else None))
+    return walk, model, RollInCallback(walk, **options)
+
+
 def parameters(module: Any) -> list[bytes]:
     return [value.detach().numpy().tobytes() for value in module.state_dict().values()]
 
@@ -105,25 +120,35 @@ def _one_thread() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_learner_walks_a_curriculum_with_roll_ins(name):
-    walk = Walk(easy(), beta=0.6)
+    walk = SequentialTeacher(easy(), beta=0.6)
     model = model_of(name, env_of(name, walk))
     callback, kept = RollInCallback(walk), Keeps()
     model.set_logger(Logger(None, [kept]))
     model.learn(150, callback=callback)
-    school = callback.school
-    assert school is not None
+    coordinator = callback.coordinator
     assert walk.k == 2
-    assert school.hidden > 0
+    assert coordinator.rollin_steps > 0
     logged = {**kept.values, **model.logger.name_to_value}
-    names = ("k", "kappa", "window", "threshold", "env_steps", "hidden", "cut", "abandoned", "late")
+    names = (
+        "k",
+        "kappa",
+        "window",
+        "threshold",
+        "env_steps",
+        "rollin_steps",
+        "failed_rollin_steps",
+        "abandoned",
+        "late",
+    )
     assert {f"rollin/{name}" for name in names} <= logged.keys()
     assert logged["rollin/kappa"] == 1.0
     ended = [episode["l"] for episode in model.ep_info_buffer]
-    assert school.steps == school.hidden + school.cut + sum(ended)
+    assert coordinator.steps == coordinator.rollin_steps + coordinator.failed_rollin_steps + sum(
+        ended
+    )
     on_policy = name in ("PPO", "A2C")
     assert logged["rollin/level"] == (1 if on_policy else 2)
     guide = callback.guide
-    assert guide is not None
     before, updates = bits(guide), model._n_updates
     model.learn(1600 if on_policy else 200, callback=callback, reset_num_timesteps=False)
     assert model._n_updates >= updates + 100
@@ -132,13 +157,12 @@ def test_every_learner_walks_a_curriculum_with_roll_ins(name):
     assert bits(freeze(model)) != before
 
 
-def test_a_walk_whose_beta_follows_need_passes_its_switches():
-    walk = Walk(easy(), beta=0.6, need=True)  # standing plans first, then one for each episode
+def test_a_teacher_that_plans_each_episode_passes_its_switches():
+    walk = PlansEach(easy(), beta=0.6)
     callback = RollInCallback(walk)
     model_of("PPO", DummyVecEnv([lambda: env_of("PPO")] * 2)).learn(300, callback=callback)
-    assert callback.school is not None
     assert walk.k == 2
-    assert callback.school.episodes > 20
+    assert callback.coordinator.episodes > 20
 
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "DQN"])
@@ -151,26 +175,25 @@ def test_without_roll_in_a_learner_ends_with_the_bits_of_the_bare_env(name):
 
     bare = learned(Steps(12) if name == "DQN" else Line(12))
     stays = Curriculum.listed([[0.4], [0.8]], 1e9)
-    walk = Walk(stays, beta=0.5)
+    walk = SequentialTeacher(stays, beta=0.5)
     assert learned(env_of(name, walk), RollInCallback(walk)) == bare
-    assert learned(env_of(name), RollInCallback(Walk(stays))) == bare  # plans after the reset
+    assert (
+        learned(env_of(name), RollInCallback(SequentialTeacher(stays))) == bare
+    )  # plans after the reset
 
 
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
 def test_vector_envs_with_a_normaliser_roll_in_with_the_statistics_of_then(kind):
-    walk = Walk(easy(4), beta=0.6)
+    walk = SequentialTeacher(easy(4), beta=0.6)
     options = {"start_method": "forkserver"} if kind is SubprocVecEnv else {}
     envs = VecNormalize(kind([lambda: RollIn(Line(12))] * 2, **options))
     model = model_of("PPO", envs)
     callback = RollInCallback(walk)
     model.learn(200, callback=callback)
-    school = callback.school
-    assert school is not None
-    assert (walk.k, school.hidden > 0) == (2, True)
+    coordinator = callback.coordinator
+    assert (walk.k, coordinator.rollin_steps > 0) == (2, True)
     assert walk.late <= 4  # an env each, at each of two switches
-    guide = callback.guide
-    assert guide is not None
-    assert guide.statistics is not None
+    assert callback.guide.statistics is not None
     envs.close()
 
 
@@ -193,14 +216,13 @@ def test_frozen_statistics_normalise_as_the_normaliser_did():
 
 
 def test_hindsight_replay_learns_behind_a_hidden_roll_in():
-    walk = Walk(easy(), beta=0.6)
+    walk = SequentialTeacher(easy(), beta=0.6)
     env = RollIn(GoalView(Line(12)), walk)
     model = model_of("SAC", env, replay_buffer_class=HerReplayBuffer, learning_starts=40)
     callback = RollInCallback(walk)
     model.learn(150, callback=callback)
     assert walk.k == 2
-    assert callback.school is not None
-    assert callback.school.hidden > 0
+    assert callback.coordinator.rollin_steps > 0
 
 
 def test_a_goal_view_keeps_rewards_and_refuses_what_has_no_contexts():
@@ -215,15 +237,12 @@ def test_a_goal_view_keeps_rewards_and_refuses_what_has_no_contexts():
 
 
 def test_roll_ins_can_be_kept_in_the_replay_in_the_order_of_their_steps():
-    walk = Walk(easy(), beta=0.7)
-    model = model_of("SAC", env_of("SAC", walk))
-    callback = RollInCallback(walk, prefix="replay")
+    _, model, callback = taught("SAC", beta=0.7, prefix="replay")
     model.learn(150, callback=callback)
-    school, buffer = callback.school, model.replay_buffer
-    assert school is not None
+    buffer = model.replay_buffer
     hidden = buffer.pos - 150
     counted = callback.training_env.env_method("counts")[0]
-    assert 0 < hidden <= counted["hidden"] + counted["cut"]
+    assert 0 < hidden <= counted["rollin_steps"] + counted["failed_rollin_steps"]
     seen, after = buffer.observations["observation"][:, 0], buffer.next_observations["observation"]
     dones = buffer.dones[:, 0]
     for i in range(buffer.pos - 1):  # an episode goes on from row to row, prefix and all
@@ -237,20 +256,19 @@ def test_roll_ins_can_be_kept_in_the_replay_in_the_order_of_their_steps():
 class Looks(BaseCallback):
     """Keeps what the explorer did at each step."""
 
-    def __init__(self, callback: RollInCallback) -> None:
+    def __init__(self, callback: Any) -> None:
         super().__init__()
         self.callback, self.seen = callback, []
 
     def _on_step(self) -> bool:
         explorer = self.callback.explorer
-        assert explorer is not None
         self.seen.append((explorer.acted.copy(), explorer.rows, self.callback.teacher.k))
         return True
 
 
 @pytest.mark.parametrize(("name", "count"), [("SAC", 1), ("SAC", 2), ("TD3", 1), ("DQN", 1)])
 def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_anew(name, count):
-    walk = Walk(easy(8), beta=0.6)
+    walk = SequentialTeacher(easy(8), beta=0.6)
     envs = DummyVecEnv([lambda: Monitor(env_of(name)) for _ in range(count)])
     model = model_of(name, envs)
     kind = type(model)
@@ -262,7 +280,6 @@ def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_an
     acted = np.array([one for one, _, _ in looks.seen])
     assert 0 < acted.mean() < 1
     explorer = callback.explorer
-    assert explorer is not None
     ks = np.array([k for _, _, k in looks.seen])
     rows = np.array([rows for _, rows, _ in looks.seen])
     switches = np.flatnonzero(np.diff(ks)) + 1
@@ -274,13 +291,28 @@ def test_a_fresh_explorer_acts_after_roll_ins_learns_from_its_rows_and_begins_an
     assert parameters(model.policy) != parameters(explorer.agent.policy)
 
 
+def test_a_model_is_saved_without_its_explorer_while_it_learns(tmp_path):
+    walk = SequentialTeacher(easy(), beta=0.6)
+    model = model_of("SAC", env_of("SAC", walk))
+    own_train = model.train
+    model.train = lambda *args, **kwargs: own_train(*args, **kwargs)  # as a user may patch it
+    patched = model.train
+    saves = CheckpointCallback(100, str(tmp_path))
+    model.learn(150, callback=[RollInCallback(walk, level=2), saves])
+    assert model.train is patched
+    assert {"_on_step", "_sample_action", "_rollin_explorer"}.isdisjoint(vars(model))
+    del model.train
+    loaded = SAC.load(tmp_path / "rl_model_100_steps")
+    assert vars(loaded).keys() <= vars(model).keys()
+
+
 class Own(SAC):
     """Somebody's own, which may need more to be made."""
 
 
 def test_the_level_suits_the_learner(capsys):
     def level(model: Any, **options: Any) -> int:
-        callback = RollInCallback(Walk(easy()), **options)
+        callback = RollInCallback(SequentialTeacher(easy()), **options)
         model.learn(1, callback=callback)
         return callback.level
 
@@ -307,14 +339,11 @@ class Breaks(BaseCallback):
 
 @pytest.mark.parametrize("resets", [False, True])
 def test_a_learner_that_was_broken_off_goes_on_with_the_same_callback(resets):
-    walk = Walk(easy(4), beta=0.6)
-    model = model_of("SAC", env_of("SAC", walk))
-    callback = RollInCallback(walk)
+    _, model, callback = taught("SAC", 4)
     with pytest.raises(KeyboardInterrupt):
         model.learn(200, callback=[callback, Breaks()])
     before = model._n_updates
     explorer = callback.explorer
-    assert explorer is not None
     model.learn(100, callback=callback, reset_num_timesteps=resets)
     assert type(model) is SAC
     assert callback.explorer is explorer
@@ -323,15 +352,12 @@ def test_a_learner_that_was_broken_off_goes_on_with_the_same_callback(resets):
 
 
 def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
-    walk = Walk(easy(4), beta=0.6)
-    model = model_of("SAC", env_of("SAC", walk))
-    callback = RollInCallback(walk)
+    walk, model, callback = taught("SAC", 4)
     with pytest.raises(KeyboardInterrupt):
         model.learn(200, callback=[callback, Breaks()])
     other = RollInCallback(walk)  # the teacher goes on, as after a cell that was interrupted
     model.learn(100, callback=other, reset_num_timesteps=False)
     assert type(model) is SAC
-    assert other.explorer is not None
     assert type(other.explorer.agent) is SAC
     callback.model.learn(40, callback=other, reset_num_timesteps=False)
     assert type(model) is SAC
@@ -340,14 +366,13 @@ def test_a_learner_that_was_broken_off_goes_on_with_one_explorer():
 class Begins(BaseCallback):
     """Keeps who is to act when learning begins, and whose episodes rolled in."""
 
-    def __init__(self, callback: RollInCallback) -> None:
+    def __init__(self, callback: Any) -> None:
         super().__init__()
         self.callback, self.seen = callback, []
 
     def _on_training_start(self) -> None:
         explorer, envs = self.callback.explorer, ANY(self.training_env)
-        assert explorer is not None
-        hidden = [info["rollin_start"]["hidden"] for info in envs.reset_infos]
+        hidden = [info["rollin_start"]["rollin_steps"] for info in envs.reset_infos]
         self.seen.append((explorer.acting.tolist(), [steps > 0 for steps in hidden]))
 
     def _on_step(self) -> bool:
@@ -363,11 +388,9 @@ def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
     begins = Begins(callback)
     for learned in range(8):
         model.learn(48, callback=[callback, begins])
-        assert callback.school is not None
-        assert callback.school.abandoned == teacher.abandoned == 3 * learned
+        assert callback.coordinator.abandoned == teacher.abandoned == 3 * learned
     model.learn(48, callback=[callback, begins], reset_num_timesteps=False)
-    assert callback.school is not None
-    assert callback.school.abandoned == 21  # its envs went on
+    assert callback.coordinator.abandoned == 21  # its envs went on
     assert all(acting == rolled_in for acting, rolled_in in begins.seen)
     assert len({str(rolled_in) for _, rolled_in in begins.seen}) > 1
 
@@ -375,12 +398,12 @@ def test_a_further_learn_books_what_its_reset_cut_off_and_sees_who_rolled_in():
 class Targets(BaseCallback):
     """Keeps at which of its own steps the explorer's target network was another."""
 
-    def __init__(self, callback: RollInCallback) -> None:
+    def __init__(self, callback: Any) -> None:
         super().__init__()
         self.callback, self.moved, self.before = callback, [], []
 
     def _on_step(self) -> bool:  # the last step's updates are done
-        agent = ANY(self.callback.explorer).agent
+        agent = self.callback.explorer.agent
         now = parameters(agent.q_net_target)
         if self.before and now != self.before:
             self.moved.append(agent._n_calls)
@@ -389,13 +412,12 @@ class Targets(BaseCallback):
 
 
 def test_the_explorer_of_a_dqn_moves_its_target_by_its_own_steps():
-    walk = Walk(Curriculum.listed([[0.0], [0.2]], -1.0, episodes=3), beta=0.6)
+    walk = SequentialTeacher(Curriculum.listed([[0.0], [0.2]], -1.0, episodes=3), beta=0.6)
     model = model_of("DQN", env_of("DQN", walk), target_update_interval=20)
     callback = RollInCallback(walk, level=2)
     model.learn(60, callback=callback)
     assert walk.k == 1  # the last switch, and with it the last fresh explorer
     explorer, targets = callback.explorer, Targets(callback)
-    assert explorer is not None
     before = parameters(explorer.agent.q_net_target)
     model.learn(300, callback=[callback, targets], reset_num_timesteps=False)
     assert callback.explorer is explorer
@@ -467,7 +489,7 @@ def test_state_is_brought_to_the_cpu_before_it_becomes_arrays(monkeypatch):
 
 def test_evaluation_on_an_env_of_the_same_factory_leaves_the_teacher_as_it_was():
     def learned(evaluates: bool) -> Any:
-        walk = Walk(easy(), beta=0.5)
+        walk = SequentialTeacher(easy(), beta=0.5)
         model = model_of("PPO", env_of("PPO", walk))
         callbacks: list[Any] = [RollInCallback(walk)]
         if evaluates:
@@ -485,32 +507,26 @@ def test_evaluation_on_an_env_of_the_same_factory_leaves_the_teacher_as_it_was()
 
 @pytest.mark.parametrize(("name", "level"), [("PPO", 1), ("SAC", 1), ("SAC", 2), ("DQN", 2)])
 def test_loading_goes_on_at_the_same_context_window_and_guide(name, level, tmp_path):
-    walk = Walk(easy(6), beta=0.6)
-    model = model_of(name, env_of(name, walk))
-    callback = RollInCallback(walk, level=level)
+    walk, model, callback = taught(name, 6, level=level)
     model.learn(130, callback=callback)
     assert walk.k >= 1
     assert callback.save(tmp_path / "model.zip") == tmp_path / "model.rollin.safetensors"
     model.save(tmp_path / "model.zip")
     state = walk.get_state()
-    guide, explorer = ANY(callback.guide), callback.explorer
+    guide, explorer = callback.guide, callback.explorer
 
-    walk = Walk(easy(6), beta=0.6)
+    walk = SequentialTeacher(easy(6), beta=0.6)
     again = type(model).load(tmp_path / "model.zip", env=env_of(name, walk))
     loaded = RollInCallback(walk).load(tmp_path / "model.zip")  # level, too
     assert walk.get_state() == state
     again.learn(0, callback=loaded, reset_num_timesteps=False)
     assert walk.progress.get_state() == state["progress"]
     assert walk.window.get_state() == state["window"]
-    assert loaded.guide is not None
     assert bits(loaded.guide) == bits(guide)
-    assert loaded.school is not None
-    assert callback.school is not None
     kept = files.read(files.beside(tmp_path / "model.zip"))[1]["school"]
-    assert kept["envs"] == callback.school.get_state()["envs"]
-    assert kept["counts"][:1] == [callback.school.steps] == [loaded.school.steps]
+    assert kept["envs"] == callback.coordinator.get_state()["envs"]
+    assert kept["counts"][:1] == [callback.coordinator.steps] == [loaded.coordinator.steps]
     if explorer is not None:
-        assert loaded.explorer is not None
         one, told = explorer.get_state()
         other, also = loaded.explorer.get_state()
         assert told == also
@@ -539,7 +555,7 @@ def test_what_is_kept_has_its_shape_again_single_numbers_too(tmp_path):
 
 
 def test_bad_files_are_refused(tmp_path):
-    callback = RollInCallback(Walk(easy()))
+    callback = RollInCallback(SequentialTeacher(easy()))
     with pytest.raises(RollinError, match=r"does not exist: callback.save"):
         callback.load(tmp_path / "model")
     (tmp_path / "model.rollin.safetensors").write_bytes(b"nothing of ours")
@@ -572,7 +588,7 @@ def safetensors(dtype: str, size: int, text: str) -> bytes:
 def test_files_that_no_callback_wrote_are_refused_in_one_sentence(data, words, tmp_path):
     (tmp_path / "model.rollin.safetensors").write_bytes(data)
     with pytest.raises(RollinError, match=words):
-        RollInCallback(Walk(easy())).load(tmp_path / "model")
+        RollInCallback(SequentialTeacher(easy())).load(tmp_path / "model")
 
 
 def test_a_file_that_is_too_large_or_a_link_is_not_read(tmp_path, monkeypatch):
@@ -587,11 +603,8 @@ def test_a_file_that_is_too_large_or_a_link_is_not_read(tmp_path, monkeypatch):
 
 
 def test_files_whose_values_do_not_fit_are_refused_in_one_sentence(tmp_path):
-    walk = Walk(easy(6), beta=0.6)
-    model = model_of("SAC", env_of("SAC"))
-    callback = RollInCallback(walk, level=2)
+    walk, model, callback = taught("SAC", 6, shared=False, level=2)
     model.learn(120, callback=callback)
-    assert callback.guide is not None
     place = callback.save(tmp_path / "model")
 
     def changes() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -619,7 +632,7 @@ def test_files_whose_values_do_not_fit_are_refused_in_one_sentence(tmp_path):
             yield {n: value for n, value in tensors.items() if n != name}, told
 
     def goes_on() -> None:
-        again = RollInCallback(Walk(easy(6), beta=0.6)).load(tmp_path / "model")
+        again = RollInCallback(SequentialTeacher(easy(6), beta=0.6)).load(tmp_path / "model")
         model.learn(0, callback=again, reset_num_timesteps=False)
 
     for tensors, told in [*changes()]:
@@ -631,14 +644,12 @@ def test_files_whose_values_do_not_fit_are_refused_in_one_sentence(tmp_path):
 
 
 def test_a_learn_that_could_not_take_back_what_was_saved_is_not_gone_on_with(tmp_path):
-    walk = Walk(easy(), beta=0.6)
-    model = model_of("SAC", env_of("SAC"))
-    callback = RollInCallback(walk)
+    _, model, callback = taught("SAC", shared=False)
     model.learn(60, callback=callback)
     place = callback.save(tmp_path / "model")
     tensors, told = files.read(place)
     files.write(place, {n: v for n, v in tensors.items() if n != "explorer.buffer.dones"}, told)
-    again = RollInCallback(Walk(easy(), beta=0.6)).load(tmp_path / "model")
+    again = RollInCallback(SequentialTeacher(easy(), beta=0.6)).load(tmp_path / "model")
     for _ in range(2):
         with pytest.raises(RollinError, match="does not hold what this callback keeps"):
             model.learn(10, callback=again, reset_num_timesteps=False)
@@ -648,11 +659,11 @@ def test_a_learn_that_could_not_take_back_what_was_saved_is_not_gone_on_with(tmp
 
 
 def test_a_learner_that_is_loaded_without_its_teacher_is_refused(tmp_path):
-    walk = Walk(easy())
+    walk = SequentialTeacher(easy())
     model = model_of("PPO", env_of("PPO", walk))
     model.learn(64, callback=RollInCallback(walk))
     model.save(tmp_path / "model")
-    other = Walk(easy())
+    other = SequentialTeacher(easy())
     again = PPO.load(tmp_path / "model", env=env_of("PPO", other))
     with pytest.raises(RollinError, match=r"This PPO has learned before.*callback.load\(path\)"):
         again.learn(10, callback=RollInCallback(other))
@@ -661,7 +672,7 @@ def test_a_learner_that_is_loaded_without_its_teacher_is_refused(tmp_path):
 
 
 def test_levels_and_prefixes_that_do_not_fit_the_learner_are_refused():
-    walk = Walk(easy())
+    walk = SequentialTeacher(easy())
     cases = [
         ("PPO", {}, {"level": 2}, r"level=2 needs an off-policy learner.*got PPO"),
         ("PPO", {}, {"prefix": "replay"}, r"replay buffer of an off-policy learner.*got PPO"),
@@ -679,7 +690,7 @@ def test_levels_and_prefixes_that_do_not_fit_the_learner_are_refused():
 
 
 def test_envs_without_the_wrapper_or_in_the_wrong_order_are_refused():
-    walk = Walk(easy())
+    walk = SequentialTeacher(easy())
     with pytest.raises(RollinError, match=r"must be wrapped in rollin.RollIn"):
         model_of("PPO", Line(12)).learn(8, callback=RollInCallback(walk))
     with pytest.raises(RollinError, match=r"Monitor lies inside RollIn"):
@@ -691,15 +702,15 @@ def test_envs_without_the_wrapper_or_in_the_wrong_order_are_refused():
 
 @pytest.mark.parametrize("beta", [0.0, 0.5])
 def test_an_env_that_ignores_contexts_is_refused_before_the_first_step(beta):
-    walk = Walk(easy(), beta)
+    walk = SequentialTeacher(easy(), beta)
     model = PPO("MlpPolicy", DummyVecEnv([lambda: RollIn(gymnasium.make("CartPole-v1"))]))
-    with pytest.raises(RollinError, match=r"CartPole-v1 cannot follow the contexts of a Walk"):
+    with pytest.raises(RollinError, match=r"CartPole-v1 cannot follow the contexts of a Seq"):
         model.learn(512, callback=RollInCallback(walk))
     assert (model.num_timesteps, walk.steps) == (0, 0)
 
 
 def test_a_teacher_that_is_copied_into_a_process_is_refused():
-    walk = Walk(easy())
+    walk = SequentialTeacher(easy())
     walk.home -= 1
     with pytest.raises(RollinError, match=r"copy in another process"):
         model_of("PPO", env_of("PPO", walk)).learn(8, callback=RollInCallback(walk))
@@ -721,12 +732,11 @@ def test_other_versions_of_stable_baselines3_are_refused(version, monkeypatch):
 
 def test_sbx_walks_a_curriculum_where_it_is_installed():
     sbx = pytest.importorskip("sbx")
-    walk = Walk(easy(), beta=0.6)
+    walk = SequentialTeacher(easy(), beta=0.6)
     model = sbx.SAC(
         "MultiInputPolicy", env_of("SAC", walk), gamma=0.7, seed=0, learning_starts=20,
         batch_size=8, policy_kwargs={"net_arch": [8]},
     )  # fmt: skip
     callback = RollInCallback(walk)
     model.learn(120, callback=callback)
-    assert callback.school is not None
-    assert (walk.k, callback.school.hidden > 0) == (2, True)
+    assert (walk.k, callback.coordinator.rollin_steps > 0) == (2, True)

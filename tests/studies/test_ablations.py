@@ -7,7 +7,7 @@ import pytest
 
 from rollin.runs.engines import condition_key
 from rollin.runs.spec import RunSpec
-from rollin.sweeps.study_file import study_from
+from rollin.sweeps.study import study_from
 from studies import ablations_page
 
 STUDY = study_from(Path(__file__).parents[2] / "studies" / "ablations.toml")

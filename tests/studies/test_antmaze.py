@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from studies.kept import committed, key_of, rows_by_run
+from studies.shared import committed, key_of, rows_by_run
 
 from rollin.runs.directory import RunDirectory
-from rollin.runs.records import Reading
-from rollin.runs.rows import read_metrics
-from rollin.sweeps.build import block
+from rollin.runs.metrics import read_metrics
+from rollin.runs.records import MetricAt
+from rollin.sweeps.condition import block
 from rollin.sweeps.study import Study
 from studies import antmaze
 from tests.here import HereExecutor
@@ -63,7 +63,7 @@ def test_runs_are_read_continued_and_kept(tmp_path, monkeypatch) -> None:
         assert steps == 1200
         solved = np.mean([told[f"success_{goal}"][0] >= 0.8 for goal in (1, 2)])
         for record in (half[key], records[key]):
-            assert record.value(Reading("goals", 600)) == pytest.approx(solved)
+            assert record.value(MetricAt("goals", 600)) == pytest.approx(solved)
 
 
 @pytest.mark.usefixtures("small")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from studies.antmaze import GOALS
-from studies.kept import key_of, merge_rows
+from studies.shared import key_of, merge_rows
 
 from rollin.paper.decisive import FAMILY, studies
 from rollin.runs.records import Costs, Curve, Record, Switch, write_records

@@ -12,22 +12,28 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rollin
-from rollin.analysis.gains import CurveName, curves_of, fit_rows, fits_csv
-from rollin.analysis.growth import SizeCosts, costs_by_size, fit_growth
 from rollin.cli import main
-from rollin.cli.complexity import ordered_curves
+from rollin.complexity import study as complexity_study
+from rollin.complexity.study import (
+    CurveName,
+    Growth,
+    SizeCosts,
+    costs_by_size,
+    curves_of,
+    fit_growth,
+    fit_rows,
+    fits_csv,
+)
 from rollin.errors import RollinError
-from rollin.paper import complexity_gains
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import read_record
-from rollin.runs.engines.until_solved_options import UntilSolvedConfig
-from rollin.runs.execute import run
+from rollin.runs.engines import read_record, run
+from rollin.runs.engines.until_solved import UntilSolvedConfig
 from rollin.runs.files import read_json
 from rollin.runs.records import (
     Costs,
     Curve,
-    Reading,
+    MetricAt,
     Record,
     condition_text,
     read_records,
@@ -36,10 +42,9 @@ from rollin.runs.records import (
 from rollin.runs.spec import RunSpec
 from rollin.sweeps.sweep import read_sweep
 from rollin.tabular import soft
-from rollin.tabular.elimination import Elimination, success_from, visitation_of
 from rollin.tabular.families import combination_lock, corridor, random_mdp, square_grid
-from rollin.tabular.learner import TabularLearner
-from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
+from rollin.tabular.kernels.exact import structure_of, success_from, visitation_of
+from rollin.tabular.learners import RandomHorizonSPG, TabularLearner, constant_schedule
 from rollin.tabular.start import Start, roll_in
 from rollin.tabular.until_solved import (
     Ascent,
@@ -83,7 +88,7 @@ def test_a_uniform_policy_reaches_the_locks_end_half_as_often_a_cell(n: int, gam
     always[:, 0] = 0.0
     always[n - 1] = [-np.inf, -np.inf, 0.0, -np.inf]  # claim at the end, which leads back
     uniform = np.full((n, 4), -math.log(4))
-    arrays = Elimination.of(mdp).arrays
+    arrays = structure_of(mdp)
     forward = soft.visitation(mdp, always, mdp.rho)
     half = visitation_of(np.zeros((n, 4)), mdp.rho, gamma, arrays)
     np.testing.assert_allclose(
@@ -189,7 +194,7 @@ def test_success_and_visitation_are_those_of_the_exact_tools() -> None:
     for mdp in MDPS.values():
         theta = rng.normal(size=(mdp.n_states, mdp.n_actions))
         log_pi = soft.log_softmax(theta)
-        arrays = Elimination.of(mdp).arrays
+        arrays = structure_of(mdp)
         task = mdp.task(mdp.K)
         ours = success_from(theta, task.success, mdp.rho, 11, arrays)
         assert ours == pytest.approx(soft.success_probability(task, log_pi, mdp.rho, 11), rel=1e-9)
@@ -227,7 +232,7 @@ def test_roll_in_steps_are_counted_among_the_samples() -> None:
     assert per_sample == pytest.approx(own, rel=0.05)
     rolled = with_them.rollin_steps / (20 * with_them.gradient_steps)
     assert 0.75 * 0.9 * gamma / (1 - gamma) < rolled < 1.05 * 0.9 * gamma / (1 - gamma)
-    rest = with_them.env_steps - with_them.rollin_steps
+    rest = float(with_them.env_steps) - float(with_them.rollin_steps)
     assert rest / (20 * with_them.gradient_steps) == pytest.approx(own, rel=0.05)
 
 
@@ -280,12 +285,17 @@ def test_what_cannot_be_walked_is_refused() -> None:
 # ------------------------------------------------------------------ fits
 
 
+def fitted(costs: list[SizeCosts], **options: Any) -> Growth:
+    growth = fit_growth(costs, **options)
+    assert growth is not None
+    return growth
+
+
 @given(power=st.floats(0.2, 4), factor=st.floats(0.1, 100))
 @settings(max_examples=30, deadline=None)
 def test_a_power_law_is_found(power: float, factor: float) -> None:
     costs = [SizeCosts(n, (factor * n**power,)) for n in (4, 8, 16, 32, 64)]
-    growth = fit_growth(costs, at_least=8)
-    assert growth is not None
+    growth = fitted(costs, at_least=8)
     assert growth.better == "power"
     assert growth.power.value == pytest.approx(power, rel=1e-6)
     assert growth.power.residual == pytest.approx(0, abs=1e-9)
@@ -299,8 +309,7 @@ def test_an_exponential_law_is_found_with_its_interval() -> None:
     costs = [
         SizeCosts(n, tuple(3 * 1.9**n * np.exp(rng.normal(0, 0.3, 10)))) for n in range(4, 20, 2)
     ]
-    growth = fit_growth(costs)
-    assert growth is not None
+    growth = fitted(costs)
     assert growth.better == "exponential"
     assert growth.interval == "seeds"
     assert growth.seeds == 10
@@ -316,8 +325,7 @@ def test_the_interval_of_seeds_covers_the_truth_as_often_as_it_says() -> None:
         costs = [
             SizeCosts(n, tuple(n**2 * np.exp(rng.normal(0, 0.5, 10)))) for n in (8, 16, 32, 64, 128)
         ]
-        growth = fit_growth(costs, resamples=400)
-        assert growth is not None
+        growth = fitted(costs, resamples=400)
         covered += growth.power.low <= 2 <= growth.power.high
     assert 51 <= covered <= 60
 
@@ -334,64 +342,46 @@ def test_cut_off_runs_are_never_taken_for_solved_ones() -> None:
     assert [cost.solved for cost in costs][:3] == [41, 41, 41]
     assert 20 < costs[3].solved < 41  # some are cut off: the median is known
     assert costs[4].solved < 20
-    growth = fit_growth(costs)
-    assert growth is not None
+    growth = fitted(costs)
     assert growth.sizes == (8, 16, 32, 52)
     assert growth.left_out == (64, 80)
     assert growth.power.value == pytest.approx(2, abs=0.05)
-    naive = fit_growth([SizeCosts(n, tuple(cost for cost, _ in runs[n])) for n in runs])
-    assert naive is not None
+    naive = fitted([SizeCosts(n, tuple(cost for cost, _ in runs[n])) for n in runs])
     assert naive.power.value < 1.9  # what taking the cap for the cost would say
 
 
-def test_an_interval_is_open_above_where_the_median_may_be_cut_off() -> None:
-    costs = [
-        SizeCosts(n, tuple(float(n * (10 + i)) for i in range(10))) for n in (8, 16, 32)
-    ]  # fmt: skip
-    half = tuple(640.0 + i for i in range(6)) + (math.inf,) * 4
-    growth = fit_growth([*costs, SizeCosts(64, half)])
-    assert growth is not None
-    assert growth.sizes == (8, 16, 32, 64)
-    assert math.isfinite(growth.power.value)
-    assert growth.power.high == math.inf
-    assert math.isfinite(growth.power.low)
-
-
-def test_an_interval_is_open_below_where_a_small_size_may_be_cut_off() -> None:
-    """A larger cost at the smallest size makes the slope smaller; at both ends it may be any."""
+def test_an_interval_is_open_where_a_median_may_be_cut_off() -> None:
+    """A larger cost at the largest size lifts the slope, at the smallest it lowers it."""
     values = {n: tuple(float(n * (10 + i)) for i in range(10)) for n in (8, 16, 32, 64)}
 
-    def fit(*cut: int) -> Any:
-        kept = {n: v[:6] + (math.inf,) * 4 if n in cut else v for n, v in values.items()}
-        return fit_growth([SizeCosts(n, v) for n, v in kept.items()])
+    def fit(*cut: int) -> Growth:
+        costs = {n: v[:6] + (math.inf,) * 4 if n in cut else v for n, v in values.items()}
+        return fitted([SizeCosts(n, v) for n, v in costs.items()])
 
-    assert (fit(8).power.low, math.isfinite(fit(8).power.high)) == (-math.inf, True)
+    assert fit(64).sizes == (8, 16, 32, 64)
+    assert math.isfinite(fit(64).power.value)
+    ends = {cut: (fit(*cut).power.low, fit(*cut).power.high) for cut in ((), (8,), (64,), (8, 64))}
+    assert [tuple(map(math.isfinite, pair)) for pair in ends.values()] == [
+        (True, True), (False, True), (True, False), (False, False),
+    ]  # fmt: skip
+    assert (ends[8,][0], ends[64,][1], ends[8, 64]) == (-math.inf, math.inf, (-math.inf, math.inf))
     assert fit(8).exponential.low == 0
-    assert (fit(8, 64).power.low, fit(8, 64).power.high) == (-math.inf, math.inf)
-    assert math.isfinite(fit().power.low)
-    assert math.isfinite(fit().power.high)
 
 
 def test_a_mixed_law_is_taken_apart() -> None:
     costs = [SizeCosts(n, (2.0 * n**1.5 * 1.05**n,)) for n in (8, 12, 16, 24, 32, 48)]
-    growth = fit_growth(costs)
-    assert growth is not None
+    growth = fitted(costs)
     assert growth.mixed is not None
     assert growth.mixed.value == pytest.approx(1.05, rel=1e-9)
     assert growth.mixed.low <= 1.05 <= growth.mixed.high + 1e-12
-    few = fit_growth(costs[:4])
-    assert few is not None
-    assert few.mixed is None
+    assert fitted(costs[:4]).mixed is None
 
 
 def test_the_interval_of_a_line_is_students() -> None:
     """Against scipy's regression, on points that are off a line."""
     sizes = np.array([8, 16, 32, 64, 128])
     values = sizes**1.5 * np.array([1.1, 0.9, 1.2, 0.8, 1.0])
-    growth = fit_growth(
-        [SizeCosts(int(n), (float(v),)) for n, v in zip(sizes, values, strict=True)]
-    )
-    assert growth is not None
+    growth = fitted([SizeCosts(int(n), (float(v),)) for n, v in zip(sizes, values, strict=True)])
     line: Any = stats.linregress(np.log(sizes), np.log(values))
     wide = stats.t.ppf(0.975, 3) * line.stderr
     assert growth.power.value == pytest.approx(line.slope)
@@ -414,7 +404,7 @@ def made_record(n: int, seed: int, *, solved: bool) -> Record:
         finished=True, costs=Costs(1.0, n * n * seed, 0, steps),
         curve=Curve(np.array([float(steps)]), {"states": np.array([float(n)])}), spec_hash="",
         key="", k=n - 1, K=n - 1, completed=steps if solved else None,
-        labels=dict(zip(complexity_gains.KEYS, told, strict=True)),
+        labels=dict(zip(complexity_study.KEYS, told, strict=True)),
     )  # fmt: skip
 
 
@@ -435,7 +425,7 @@ def test_curves_and_their_rows() -> None:
 
 # ------------------------------------------------------------------ the study
 
-STUDY = complexity_gains.study()
+STUDY = complexity_study.study()
 
 
 def test_the_conditions_and_their_seeds_are_those_reported() -> None:
@@ -457,11 +447,11 @@ def test_the_conditions_and_their_seeds_are_those_reported() -> None:
 
 
 def test_a_shortened_study_keeps_small_sizes_and_shortens_caps() -> None:
-    kept_sizes = complexity_gains.kept_sizes
-    assert kept_sizes((4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), 0.1) == (4, 6, 8, 12, 16, 24, 32)
-    assert kept_sizes((4, 6, 8, 10, 12), 0.001) == (4, 6, 8, 10)
-    assert kept_sizes((4, 6, 8, 10, 12), 1.0) == (4, 6, 8, 10, 12)
-    short = complexity_gains.study(0.1)
+    sizes_at = complexity_study.sizes_at
+    assert sizes_at((4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), 0.1) == (4, 6, 8, 12, 16, 24, 32)
+    assert sizes_at((4, 6, 8, 10, 12), 0.001) == (4, 6, 8, 10)
+    assert sizes_at((4, 6, 8, 10, 12), 1.0) == (4, 6, 8, 10, 12)
+    short = complexity_study.study(0.1)
     assert {c.name for c in short.conditions} < {c.name for c in STUDY.conditions}
     condition = short.conditions[0]
     assert condition.spec(0, 0.1).config.steps == condition.steps // 10
@@ -494,8 +484,8 @@ def test_a_record_says_what_was_run_and_what_came_out(tmp_path) -> None:
     assert (record.completed, record.step, record.finished) == (None, 40, True)
     assert record.costs.env_steps is not None
     assert record.costs.env_steps > 40 * 20
-    assert record.value(Reading("samples_to_solve")) is None
-    assert record.value(Reading("predictor")) is None
+    assert record.value(MetricAt("samples_to_solve")) is None
+    assert record.value(MetricAt("predictor")) is None
 
 
 @pytest.mark.parametrize(
@@ -516,7 +506,7 @@ def test_a_run_until_solved_goes_on_bit_for_bit(options, tmp_path, monkeypatch) 
     spec = spec_of_lock(log_every=7, **options)
     run(spec, tmp_path / "whole")
     monkeypatch.setattr(driver, "STATUS_SECONDS", -1.0)  # ask after every step
-    end = read_json(tmp_path / "whole" / "result.json")["gradient_steps"]
+    end = read_json(tmp_path / "whole" / "result.json")["step"]
     for step in (end // 3, 2 * end // 3):
         stop_at(spec, tmp_path / "parts", step)
         assert read_record(RunDirectory(tmp_path / "parts")).step >= step
@@ -560,7 +550,7 @@ def test_the_study_from_the_command_line(tmp_path, capsys, monkeypatch) -> None:
         for name, column in other.curve.quantities.items():
             assert record.curve.quantities[name][-1] == pytest.approx(column[-1], rel=1e-5)
     # the same command goes on where it stopped; its figures were seen above
-    monkeypatch.setattr("rollin.cli.complexity.draw", lambda *_: [])
+    monkeypatch.setattr("rollin.cli.computed.save_figures", lambda *_: [])
     gone = next(out.glob("setting=lock*sampled*n=8")) / "seed=101"
     shutil.rmtree(gone)
     before = (out / "runs.csv").read_text()
@@ -580,9 +570,9 @@ def test_the_study_from_the_command_line(tmp_path, capsys, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--cells", "m=4"], "there is no label 'm' here"),
+        (["--only", "m=4"], "there is no label 'm' here"),
         (["--learner", "jax"], "--learner does not apply to complexity"),
-        (["--steps", "10"], "--steps does not apply to complexity: it takes --cells, --seeds"),
+        (["--steps", "10"], "--steps does not apply to complexity: it takes --only, --seeds"),
         (["--scale", "0"], "--scale must be a finite number greater than 0"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],
@@ -602,20 +592,12 @@ def test_a_misspelt_name_is_told_the_right_one(capsys) -> None:
 # ------------------------------------------------------------------ what the page says
 
 
-def test_recursive_roll_in_lengthens_the_discount() -> None:
-    """The fixed point of equation 1 is visited as with γ' = γ/(1-β(1-γ)); from ρ it is not."""
+def test_roll_in_from_rho_does_not_lengthen_the_discount() -> None:
+    """Recursive roll-in does: test_theory compares it with γ' = γ/(1-β(1-γ))."""
     mdp = combination_lock(12, gamma=0.9)
     log_pi = soft.log_softmax(np.random.default_rng(0).normal(size=(12, 4)))
     for beta in (0.5, 0.9):
-        start = Start(mdp.rho)
-        for _ in range(400):
-            start = roll_in(mdp, start, log_pi, beta, recursive=True)
         longer = mdp.replace(gamma=0.9 / (1 - beta * 0.1))
-        np.testing.assert_allclose(
-            soft.visitation(mdp, log_pi, start.mu),
-            soft.visitation(longer, log_pi, mdp.rho),
-            rtol=1e-6,
-        )
         once = roll_in(mdp, Start(mdp.rho), log_pi, beta)
         gap = soft.visitation(mdp, log_pi, once.mu) / soft.visitation(longer, log_pi, mdp.rho)
         assert gap[-1] < 0.9
@@ -634,7 +616,7 @@ def test_the_committed_runs_are_the_study() -> None:
 
 
 def test_the_committed_fits_follow_from_the_runs() -> None:
-    fits = fits_csv(ordered_curves(complexity_page.runs()))
+    fits = fits_csv(curves_of(complexity_page.runs()))
     assert (complexity_page.RESULTS / "fits.csv").read_text() == fits
 
 

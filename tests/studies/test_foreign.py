@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from studies.kept import keep
+from studies.shared import keep
 
-from rollin.runs.records import Reading, read_records, write_records
+from rollin.runs.records import MetricAt, read_records, write_records
 from studies import foreign
 
 
@@ -31,7 +31,9 @@ def test_collected_records_stay_beside_others_and_replace_their_like(tmp_path):
     again = foreign.record_of(two, {**TOLD, "goals": 0.5})
     other = foreign.record_of(foreign.Job("sac", "fresh", "1/12", 1, 1000), TOLD)
     keep([again, other], tmp_path)
-    found = {(r.labels["agent"], r.seed): r.value(Reading("goals")) for r in read_records(tmp_path)}
+    found = {
+        (r.labels["agent"], r.seed): r.value(MetricAt("goals")) for r in read_records(tmp_path)
+    }
     assert found == {("ppo", 0): 0.25, ("ppo", 1): 0.5, ("sac", 1): 0.25}
 
 
@@ -42,6 +44,6 @@ def test_a_finished_run_becomes_a_record(tmp_path):
     (record,) = read_records(tmp_path)
     assert record.labels == {"agent": "sac", "arm": "rollin", "delta": "1/12", "beta": "0.2"}
     assert (record.k, record.K, record.costs.rollin_steps) == (2, 11, 90)
-    assert record.value(Reading("kappa")) == pytest.approx(2 / 11)
-    assert record.value(Reading("goals")) == 0.25
+    assert record.value(MetricAt("kappa")) == pytest.approx(2 / 11)
+    assert record.value(MetricAt("goals")) == 0.25
     assert [switch.step for switch in record.switches] == [0, 400, 800]

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rollin.paper.four_rooms import ROWS
-from rollin.runs.records import Reading, read_records
-from rollin.tabular.four_rooms import GRID
-from rollin.tabular.grid import MOVES
+from rollin.runs.records import MetricAt, read_records
+from rollin.tabular.families import GRID, MOVES
 from studies import four_rooms_gamma as study
 from studies import four_rooms_gamma_page as page
 from studies import four_rooms_returns as exact
@@ -173,7 +172,7 @@ def test_every_run_of_the_study_is_recorded_once(tmp_path) -> None:
         assert (record.labels, record.key) == (job.of.labels, job.of.key)
         assert float(record.labels["gamma"]) == (job.spec.config.gamma or 0.95)
         assert record.processor
-        assert record.value(Reading("kappa")) == (record.k or 0) / 16
+        assert record.value(MetricAt("kappa")) == (record.k or 0) / 16
 
 
 def test_the_records_agree_with_themselves() -> None:
@@ -181,7 +180,7 @@ def test_the_records_agree_with_themselves() -> None:
     for (_, reward, _, _), rows in page.read().items():
         edge = EDGE[reward][1]
         for row in rows:
-            told = {name: row.value(Reading(name)) or 0.0 for name in row.curve.quantities}
+            told = {name: row.value(MetricAt(name)) or 0.0 for name in row.curve.quantities}
             for total, count in (
                 ("return", "collects_discounted"),
                 ("return_undiscounted", "collects"),
@@ -199,7 +198,7 @@ def test_the_defaults_seeds_repeat_the_committed_table() -> None:
     for row in rows:
         then = before[row.spec_hash]
         assert row.k == then.k
-        found, known = (r.value(Reading("return")) for r in (row, then))
+        found, known = (r.value(MetricAt("return")) for r in (row, then))
         assert found == pytest.approx(known, rel=1e-6, abs=1e-9)
 
 

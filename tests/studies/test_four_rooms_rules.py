@@ -7,9 +7,8 @@ import pytest
 from studies.four_rooms_page import texts
 
 import rollin
-from rollin.tabular import provable, soft
-from rollin.tabular.four_rooms import GRID, four_rooms, path
-from rollin.tabular.grid import COLLECT
+from rollin.tabular import algorithm1, soft
+from rollin.tabular.families import COLLECT, GRID, four_rooms, path
 from studies import four_rooms_returns as exact
 
 
@@ -34,9 +33,9 @@ def test_the_first_contexts_pay_in_the_start_cell(reward: str, last: int) -> Non
 
 def test_a_context_in_another_room_can_be_mastered_from_the_first() -> None:
     mdp = four_rooms("easy")
-    state = provable.TabularState.initial(mdp)
+    state = algorithm1.TabularState.initial(mdp)
     learner = rollin.BatchSPG(mdp, 0.001, 0)
-    steps = provable.rollin(mdp, learner, 0.75, rollin.SuccessRate(0.5), state)
+    steps = algorithm1.rollin(mdp, learner, 0.75, rollin.SuccessRate(0.5), state)
     next(step for step in islice(steps, 9000) if step.k == 15 and step.advance)
     assert path()[15] == (8, 7)
     log_pi = state.policies[15]

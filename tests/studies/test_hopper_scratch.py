@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rollin.envs.registry import make_contextual
-from rollin.runs.rows import read_metrics
+from rollin.runs.metrics import read_metrics
 from studies import hopper_scratch
 
 

@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studies.kept import committed, key_of
+from studies.shared import committed, key_of
 
 from rollin.envs.registry import make_contextual
 from rollin.runs import driver
 from rollin.runs.curricula import curriculum_of
 from rollin.runs.directory import RunDirectory
-from rollin.runs.records import Reading, Record, read_records, write_records
-from rollin.runs.rows import read_metrics
-from rollin.sweeps.published import published
-from rollin.sweeps.study import Condition
+from rollin.runs.metrics import read_metrics
+from rollin.runs.records import MetricAt, Record, read_records, write_records
+from rollin.sweeps.condition import Condition, Published
 from studies import robots, robots_page
 
 
 def test_the_committed_runs_are_those_that_are_described() -> None:
     described = {
-        (condition.name, seed): (condition.spec(seed).hash, condition.key(), condition.until)
-        for condition in robots.STUDY.conditions
+        (condition.name, seed): (condition.spec(seed).hash, condition.key(), until)
+        for condition, until in {**robots.CONDITIONS, **robots.FIRST_LOOK}.items()
         for seed in range(robots.SEEDS)
     }
     found = {(key_of(r)[0], r.seed): r for r in committed(robots.RESULTS)}
@@ -33,7 +32,6 @@ def test_the_committed_runs_are_those_that_are_described() -> None:
     assert found.keys() - first_look  # runs with the readings that fit
     for key, record in found.items():
         spec_hash, condition_key, until = described[key]
-        assert until is not None
         assert (record.spec_hash, record.key) == (spec_hash, condition_key)
         assert record.step < until + 2000  # to the end of an episode
         assert key not in first_look or record.step >= until
@@ -45,7 +43,7 @@ def test_the_committed_runs_are_those_that_are_described() -> None:
 
 
 def test_published_values_are_those_of_the_condition() -> None:
-    step = Reading("kappa", robots.UNTIL)
+    step = MetricAt("kappa", robots.UNTIL)
     told = {c.name: c.published.get(step) for c in robots.CONDITIONS}
     assert [str(value) for value in told.values()] == [
         "0.85 ± 0.02",
@@ -55,13 +53,13 @@ def test_published_values_are_those_of_the_condition() -> None:
         "None",
     ]
     maze = next(c for c in robots.FIRST_LOOK if c.task == "antmaze-umaze")
-    assert str(maze.published[Reading("kappa", 3_000_000)]) == "0.92 ± 0.02"
+    assert str(maze.published[MetricAt("kappa", 3_000_000)]) == "0.92 ± 0.02"
 
 
 @pytest.mark.parametrize("cells", [("0.72±0.02", "0.82±0.06"), ("0.92±0.03", "0.94±0.03")])
 def test_so_many_seeds_have_the_power_and_one_less_has_not(cells) -> None:
     """Power of the test of two normal means: Φ(δ / (σ √(2/n)) - z₀.₉₇₅)."""
-    base, other = map(published, cells)
+    base, other = map(Published.parse, cells)
     n = robots_page.seeds_needed(base, other)
     assert n is not None
     gap = abs(other.mean - base.mean)
@@ -71,7 +69,7 @@ def test_so_many_seeds_have_the_power_and_one_less_has_not(cells) -> None:
         return NormalDist().cdf(gap / (sigma * np.sqrt(2 / seeds)) - 1.959964)
 
     assert power(n - 1) < 0.8 <= power(n)
-    assert robots_page.seeds_needed(published("0.36±0.00"), published("0.56±0.02")) == 4
+    assert robots_page.seeds_needed(Published.parse("0.36±0.00"), Published.parse("0.56±0.02")) == 4
     assert robots_page.seeds_needed(base, base) is None
 
 
@@ -79,10 +77,10 @@ def test_so_many_seeds_have_the_power_and_one_less_has_not(cells) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> Condition:
     """A condition of the study that takes a second."""
     options: dict[str, Any] = {"env_options": ("horizon=50",), "warmup": 100, "hidden": (8,)}
-    options |= {"batch": 16, "log_every": 200, "eval_episodes": 1}
+    options |= {"batch": 16, "log_every": 100, "eval_episodes": 1}
     labels = {"reading": "tables", "env": "hopper", "method": "rollin", "beta": "0.1"}
-    one = Condition(labels, "hopper", options, until=600)
-    monkeypatch.setitem(robots.READINGS, "tables", (one,))
+    one = Condition(labels, "hopper", options)
+    monkeypatch.setitem(robots.READINGS, "tables", {one: 600})
     monkeypatch.setattr(robots, "STUDY", robots._study((one,)))
     monkeypatch.setattr(robots, "EVERY", 100)
     monkeypatch.setattr(robots, "UNTIL", 600)
@@ -111,8 +109,8 @@ def test_a_run_is_read_at_every_step_that_it_has_passed(
     assert record.processor
     episodes = read_metrics(out / "episodes.csv")
     inside = [r for s, r in zip(episodes["step"], episodes["return"], strict=True) if s <= 300]
-    assert record.value(Reading("return", 300)) == pytest.approx(np.mean(inside), rel=1e-5)
-    assert record.value(Reading("return", step + 100)) is None
+    assert record.value(MetricAt("return", 300)) == pytest.approx(np.mean(inside), rel=1e-5)
+    assert record.value(MetricAt("return", step + 100)) is None
 
     # a run that began anew on another machine does not displace a longer one
     _write([replace(record, step=step + 1)], results)
@@ -164,7 +162,7 @@ def test_what_the_records_have_reached_is_not_run_again(
     assert begun[1][1].name == "seed=2"
 
 
-@pytest.mark.parametrize("condition", robots.FIRST_LOOK[2:5], ids=lambda c: c.name)
+@pytest.mark.parametrize("condition", list(robots.FIRST_LOOK)[2:5], ids=lambda c: c.name)
 def test_the_printed_reading_has_the_thresholds_and_goals_of_the_text(
     condition: Condition,
 ) -> None:

@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from rollin.errors import RollinError
+from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import RunSpec, configured
 from rollin.sweeps.cluster import RayExecutor, _lost, connect
 from rollin.sweeps.cluster_worker import SCRATCH, _tidy_scratch
-from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.queue import run_jobs
+from rollin.sweeps.queue import Job, JobEvent, run_jobs
 from tests.here import hurried
 from tests.killing import same_run
 from tests.runs.test_rollin_runs import line
@@ -221,7 +219,7 @@ def test_the_command_runs_a_table_on_a_cluster_of_its_own(tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     assert "shortened to 0.0004 of the paper's (20 steps, not 50,000)" in done.stdout
     (result,) = (tmp_path / "s").rglob("result.json")
-    assert read_json(result)["gradient_steps"] == 20
+    assert read_json(result)["step"] == 20
 
 
 # ------------------------------------------------------------------ addresses

@@ -11,18 +11,25 @@ from hypothesis import strategies as st
 
 from rollin.errors import RollinError
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.options import configured
-from rollin.runs.spec import RunSpec
-from rollin.sweeps.attempt import attempt
-from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Queue, run_jobs
+from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.spec import RunSpec, configured
+from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Job, JobEvent, Queue, attempt, run_jobs
 
 SPEC = RunSpec("four-rooms", TabularConfig(steps=100))
 
 
 def jobs(n: int) -> list[Job]:
     return [Job(str(i), SPEC, Path(str(i))) for i in range(n)]
+
+
+def ends(queue: Queue, kind: str, *steps: int | None) -> list[str]:
+    """What becomes of the next attempts, each after the longest delay, that end at these steps."""
+    found = []
+    for count, step in enumerate(steps):
+        now = count * LONGEST_DELAY
+        assert queue.next(now) is not None
+        found.append(end(queue, queue.start(), kind, step, now).kind)
+    return found
 
 
 def end(queue: Queue, job: Job, kind, step: int | None = None, now: float = 0.0) -> JobEvent:
@@ -72,43 +79,30 @@ def test_a_missing_extra_is_final(monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     config = configured(RollinConfig(), {"learner": "jax", "steps": 10})
     ignored: Any = lambda *_: None  # noqa: E731
-    kind, status = attempt(RunSpec("point-umaze", config), tmp_path / "a", "", ignored, bool)
+    kind, status = attempt(
+        Job("a", RunSpec("point-umaze", config), tmp_path / "a"), "", ignored, bool
+    )
     assert kind == "failed"
-    assert "pip install 'rollin[jax]'" in status["error"]
+    assert "pip install '.[jax]'" in status["error"]
     assert status["final"]
 
 
 def test_a_loss_counts_only_if_the_run_got_no_farther() -> None:
-    queue = Queue(jobs(1), retries=1)
-    now = 0.0
-    for step in range(1, 50):  # a machine lost again and again, but the run gets on
-        assert end(queue, queue.start(), "lost", step, now).kind == "again"
-        now += LONGEST_DELAY
-        assert queue.next(now) is not None
-    assert end(queue, queue.start(), "lost", 49, now).kind == "again"  # no farther: once
-    now += LONGEST_DELAY
-    assert queue.next(now) is not None
-    assert end(queue, queue.start(), "lost", 49, now).kind == "failed"  # twice
+    """A machine lost again and again, but the run gets on; then twice without progress."""
+    found = ends(Queue(jobs(1), retries=1), "lost", *range(1, 50), 49, 49)
+    assert found == ["again"] * 50 + ["failed"]
 
 
 def test_a_run_that_never_began_is_forgiven_for_long_but_not_for_ever() -> None:
-    queue = Queue(jobs(1), retries=0)
-    now = 0.0
-    for _ in range(UNBEGUN):
-        assert end(queue, queue.start(), "lost", None, now).kind == "again"
-        now += LONGEST_DELAY
-        assert queue.next(now) is not None
-    assert end(queue, queue.start(), "lost", None, now).kind == "failed"
+    found = ends(Queue(jobs(1), retries=0), "lost", *[None] * (UNBEGUN + 1))
+    assert found == ["again"] * UNBEGUN + ["failed"]
 
 
 def test_a_run_that_another_process_has_is_looked_at_until_it_is_free() -> None:
     queue = Queue(jobs(1), retries=0)
-    now = 0.0
-    for _ in range(100):
-        assert end(queue, queue.start(), "busy", None, now).kind == "again"
-        now += LONGEST_DELAY
-        assert queue.next(now) is not None
-    assert end(queue, queue.start(), "finished", None, now).kind == "finished"
+    assert ends(queue, "busy", *[None] * 100) == ["again"] * 100
+    assert queue.next(101 * LONGEST_DELAY) is not None
+    assert end(queue, queue.start(), "finished").kind == "finished"
     assert not queue.unfinished
 
 
@@ -172,11 +166,7 @@ class Immediate:
 def test_the_others_go_on_after_a_failure() -> None:
     executor = Immediate({"1": ["failed", "failed"], "2": ["failed", "finished"]})
     seen: list[JobEvent] = []
-    times = iter(range(0, 10**6, 10))
-
-    def clock() -> float:
-        return next(times)
-
+    clock = iter(range(0, 10**6, 10)).__next__
     failed = run_jobs(jobs(4), executor, retries=1, on_event=seen.append, clock=clock)
     assert [job.name for job in failed] == ["1"]
     ends = [(r.job.name, r.kind) for r in seen if r.kind != "started"]

@@ -10,18 +10,17 @@ import pytest
 
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import engine_of
+from rollin.runs.engines import engine_of, run
 from rollin.runs.engines.base import BASE, Demands
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.execute import run
+from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json
 from rollin.runs.spec import RunSpec
 from rollin.sweeps import local
-from rollin.sweeps.jobs import Job, JobEvent
+from rollin.sweeps.condition import Condition
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import _free_of_container, cores, free_memory
-from rollin.sweeps.queue import run_jobs
-from rollin.sweeps.study import Condition, Study
+from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.sweeps.study import Study
 from rollin.sweeps.sweep import Fingerprints, Sweep, find_runs
 from tests.forks import forking, serve_eagerly
 from tests.here import HereExecutor, hurried
@@ -46,12 +45,11 @@ def test_jobs_run_in_parallel_and_equal_single_runs(tmp_path) -> None:
 
 
 def test_one_bad_run_does_not_end_the_sweep(tmp_path) -> None:
-    todo = jobs(tmp_path / "sweep", 3, steps=30)
-    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "sweep" / "bad")
+    todo = jobs(tmp_path, 3, steps=30)
+    bad = Job("bad", RunSpec("no_such:task", TabularConfig(steps=10)), tmp_path / "bad")
     reports: list[JobEvent] = []
     planned = [todo[0], bad, *todo[1:]]
-    failed = run_jobs(planned, forking(1), retries=0, on_event=reports.append)
-    assert failed == [bad]
+    assert run_jobs(planned, forking(1), retries=0, on_event=reports.append) == [bad]
     errors = [r.status["error"] for r in reports if r.kind == "failed"]
     assert "no_such:task cannot be loaded" in errors[0]
     assert all((job.out / "result.json").exists() for job in todo)
@@ -203,7 +201,7 @@ def test_a_containers_limit_is_respected(tmp_path) -> None:
 def sweep(out: Path, todo: list[Job], name: str = "demo", scale: float = 1.0) -> Sweep:
     condition = Condition({"reward": "easy"}, "four-rooms", {"reward": "easy"})
     study = Study(name, (condition,), family=name.partition("-")[0])
-    return Sweep(study, scale, out, tuple(todo))
+    return Sweep(study.entry(scale), study.shared, scale, out, tuple(todo))
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rollin.runs.directory import LOCK
-from rollin.runs.execute import run
-from rollin.sweeps import transfer
-from rollin.sweeps.transfer import Piece, Sender, receive
+from rollin.runs.engines import run
+from rollin.sweeps import cluster_worker
+from rollin.sweeps.cluster_worker import Piece, Sender, receive
 from tests.killing import same_run, stop_at
 from tests.runs.test_rollin_runs import line
 
@@ -48,7 +48,7 @@ def test_only_what_is_new_is_sent(pair) -> None:
         file.write(b"abcd")
     (piece,) = sender.pieces()
     assert piece.data is not None
-    assert len(piece.data) == transfer.OVERLAP + 4
+    assert len(piece.data) == cluster_worker.OVERLAP + 4
     receive(there, [piece])
     assert contents(there) == contents(here)
     shutil.rmtree(here / "checkpoint")
@@ -81,7 +81,7 @@ def test_rows_that_were_cut_back_and_written_otherwise_are_sent_whole(pair, size
 
 
 def test_files_larger_than_a_piece_arrive_whole(pair, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "CHUNK", 1000)
+    monkeypatch.setattr(cluster_worker, "CHUNK", 1000)
     here, there = pair
     (here / "checkpoint" / "state-7.safetensors").write_bytes(bytes(range(256)) * 40)
     (here / "empty.csv").write_text("")

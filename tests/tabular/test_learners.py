@@ -1,5 +1,7 @@
 """Gradient estimators against dynamic programming; updates against plain references."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollin.errors import RollinError
-from rollin.tabular import kernels, soft
-from rollin.tabular.four_rooms import four_rooms
-from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.policy_gradient import (
+from rollin.tabular import soft
+from rollin.tabular.families import four_rooms
+from rollin.tabular.kernels import rollouts
+from rollin.tabular.learners import (
     BatchSPG,
     ExactPG,
     NaturalPG,
@@ -18,24 +20,30 @@ from rollin.tabular.policy_gradient import (
     constant_schedule,
     two_phase_schedule,
 )
+from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.start import Start
 from tests.conftest import mdps, random_log_pi, random_mdp
 
 
-def assert_unbiased(samples: np.ndarray, exact: np.ndarray, seen: np.ndarray) -> None:
+def begun(learner: Any, k: int = 0) -> Any:
+    """A learner that has begun context k from ρ."""
+    learner.begin(learner.mdp.task(k), Start(learner.mdp.rho))
+    return learner
+
+
+def assert_unbiased(samples: np.ndarray, exact: np.ndarray, where: np.ndarray) -> None:
     """z-scores of the mean over repetitions, on entries that were sampled often enough."""
     n = len(samples)
     spread = samples.std(0, ddof=1) / np.sqrt(n)
-    assert seen.any()
-    z = (samples.mean(0) - exact)[seen] / spread[seen]
-    assert np.abs(z).max() < stats.t.isf(1e-4 / (2 * seen.sum()), n - 1)
+    assert where.any()
+    z = (samples.mean(0) - exact)[where] / spread[where]
+    assert np.abs(z).max() < stats.t.isf(1e-4 / (2 * where.sum()), n - 1)
 
 
 def batch_samples(
     mdp: ContextualMDP, theta: np.ndarray, k: int, *, batch: int, horizon: int, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    learner = BatchSPG(mdp, 0.1, 11, batch=batch, horizon=horizon, theta=theta)
-    learner.begin(mdp.task(k), Start(mdp.rho))
+    learner = begun(BatchSPG(mdp, 0.1, 11, batch=batch, horizon=horizon, theta=theta), k)
     found = [learner.sampled_gradient() for _ in range(n)]
     return np.array([g for g, _ in found], np.float64), np.array([s for _, s in found])
 
@@ -79,8 +87,9 @@ def test_batch_gradient_is_unbiased_on_random_mdps(
 
 
 def spg_samples(mdp: ContextualMDP, theta: np.ndarray, n: int, *, printed: bool) -> np.ndarray:
-    learner = RandomHorizonSPG(mdp, 0.3, constant_schedule(1, 1.0), 4, printed=printed, theta=theta)
-    learner.begin(mdp.task(0), Start(mdp.rho))
+    learner = begun(
+        RandomHorizonSPG(mdp, 0.3, constant_schedule(1, 1.0), 4, printed=printed, theta=theta)
+    )
     return np.array([learner.gradient(400)[0] for _ in range(n)])
 
 
@@ -99,36 +108,19 @@ def test_samsa_and_estentq_are_unbiased_and_the_printed_form_is_not(deterministi
 def test_policy_tables_against_float64() -> None:
     mdp = four_rooms("hard")
     theta = 3 * np.random.default_rng(0).normal(size=(144, 105))
-    learner = BatchSPG(mdp, 0.01, theta=theta)
-    learner.begin(mdp.task(16), Start(mdp.rho))
-    _, pi, _, bonus = learner._policy
+    learner = begun(BatchSPG(mdp, 0.01, theta=theta), 16)
     log_pi = soft.log_softmax(theta.astype(np.float32))
-    np.testing.assert_allclose(pi, np.exp(log_pi), rtol=3e-6)
-    np.testing.assert_allclose(bonus[:, :105], mdp.task(16).r - 0.01 * log_pi, atol=1e-6)
-
-
-def test_adam_against_its_definition() -> None:
-    rng = np.random.default_rng(0)
-    theta, m, v = np.zeros((3, 7), np.float32), np.zeros((3, 7), np.float32), np.zeros((3, 7), "f4")
-    t64, m64, v64 = np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 7))
-    for t in range(1, 30):
-        g = rng.normal(size=(3, 7)) * 1e-4
-        kernels.adam_ascent(np.arange(3), theta, g.astype(np.float32), m, v, t, 1e-3)
-        m64 = 0.9 * m64 + 0.1 * g
-        v64 = 0.999 * v64 + 0.001 * g**2
-        t64 += 1e-3 * (m64 / (1 - 0.9**t)) / (np.sqrt(v64 / (1 - 0.999**t)) + 1e-8)
-    np.testing.assert_allclose(theta, t64, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(learner._pi, np.exp(log_pi), rtol=3e-6)
+    np.testing.assert_allclose(learner._bonus[:, :105], mdp.task(16).r - 0.01 * log_pi, atol=1e-6)
 
 
 def test_a_step_is_its_parts_and_passing_over_unvisited_states_changes_nothing() -> None:
     mdp = four_rooms("easy")
-    one, two = BatchSPG(mdp, 0.01, 3, batch=50), BatchSPG(mdp, 0.01, 3, batch=50)
-    for learner in (one, two):
-        learner.begin(mdp.task(3), Start(mdp.rho))
+    one, two = (begun(BatchSPG(mdp, 0.01, 3, batch=50), 3) for _ in range(2))
     for t in range(1, 6):
         one.step()
         gradient, _ = two.sampled_gradient()
-        kernels.adam_ascent(np.arange(144), two.theta, gradient, two.m, two.v, t, 1e-3)
+        rollouts.adam_ascent(np.arange(144), two.theta, gradient, two.m, two.v, t, 1e-3)
         two._refresh()
     np.testing.assert_array_equal(one.theta, two.theta)
     assert 0 < (one.theta != 0).any(1).sum() < 60
@@ -136,10 +128,9 @@ def test_a_step_is_its_parts_and_passing_over_unvisited_states_changes_nothing()
 
 def test_exact_gradient_is_the_limit_of_the_sampled_one() -> None:
     mdp = random_mdp(2, deterministic=True)
-    exact = BatchSPG(mdp, 0.1, exact=True, horizon=10)
-    sampled = BatchSPG(mdp, 0.1, 1, batch=40_000, horizon=10)
+    exact = begun(BatchSPG(mdp, 0.1, exact=True, horizon=10))
+    sampled = begun(BatchSPG(mdp, 0.1, 1, batch=40_000, horizon=10))
     for learner in (exact, sampled):
-        learner.begin(mdp.task(0), Start(mdp.rho))
         for _ in range(200):
             learner.step()
     assert np.abs(exact.theta).max() > 0.05
@@ -149,8 +140,7 @@ def test_exact_gradient_is_the_limit_of_the_sampled_one() -> None:
 def test_adam_restarts_on_a_new_context_only_if_asked() -> None:
     mdp = four_rooms("easy")
     for reset in (True, False):
-        learner = BatchSPG(mdp, 0.01, batch=20, reset_adam=reset)
-        learner.begin(mdp.task(0), Start(mdp.rho))
+        learner = begun(BatchSPG(mdp, 0.01, batch=20, reset_adam=reset))
         learner.step()
         theta = learner.theta.copy()
         learner.begin(mdp.task(1), Start(mdp.rho))
@@ -162,8 +152,7 @@ def test_adam_restarts_on_a_new_context_only_if_asked() -> None:
 def test_natural_gradient_is_the_fisher_preconditioned_gradient() -> None:
     mdp = random_mdp(9, S=3, A=3)
     task, alpha, theta = mdp.task(0), 0.2, random_log_pi(mdp, 1)
-    learner = NaturalPG(mdp, alpha, learning_rate=0.05, theta=theta)
-    learner.begin(task, Start(mdp.rho))
+    learner = begun(NaturalPG(mdp, alpha, learning_rate=0.05, theta=theta))
     learner.step()
     pi, d = np.exp(theta), soft.visitation(mdp, theta, mdp.rho)
     fisher = np.zeros((9, 9))
@@ -179,8 +168,7 @@ def test_natural_gradient_is_the_fisher_preconditioned_gradient() -> None:
 
 def test_natural_gradient_with_the_largest_step_is_soft_policy_iteration() -> None:
     mdp = random_mdp(4)
-    learner = NaturalPG(mdp, 0.2, learning_rate=(1 - mdp.gamma) / 0.2)
-    learner.begin(mdp.task(0), Start(mdp.rho))
+    learner = begun(NaturalPG(mdp, 0.2, learning_rate=(1 - mdp.gamma) / 0.2))
     q = soft.evaluate(mdp.task(0), learner.log_pi, 0.2).q
     learner.step()
     np.testing.assert_allclose(learner.log_pi, soft.log_softmax(q / 0.2), atol=1e-10)
@@ -196,8 +184,7 @@ def test_a_natural_gradient_step_near_the_optimum_multiplies_the_error(share: fl
     mdp, alpha = random_mdp(4), 0.2
     best = soft.soft_value_iteration(mdp.task(0), alpha)
     wrong = 1e-5 * np.random.default_rng(0).standard_normal(best.log_pi.shape)
-    learner = NaturalPG(mdp, alpha, theta=best.log_pi + wrong)
-    learner.begin(mdp.task(0), Start(mdp.rho))
+    learner = begun(NaturalPG(mdp, alpha, theta=best.log_pi + wrong))
     before = learner.log_pi - best.log_pi
     learner.learning_rate = share * (1 - mdp.gamma) / alpha
     learner.step()
@@ -206,8 +193,7 @@ def test_a_natural_gradient_step_near_the_optimum_multiplies_the_error(share: fl
 
 def test_exact_pg_climbs_monotonically_to_the_soft_optimum() -> None:
     mdp = random_mdp(6)
-    learner = ExactPG(mdp, 0.3, learning_rate=0.5)
-    learner.begin(mdp.task(1), Start(mdp.rho))
+    learner = begun(ExactPG(mdp, 0.3, learning_rate=0.5), 1)
     best = soft.soft_value_iteration(mdp.task(1), 0.3)
     gaps = []
     for _ in range(3000):
@@ -219,13 +205,11 @@ def test_exact_pg_climbs_monotonically_to_the_soft_optimum() -> None:
 
 def test_random_horizon_spg_learns() -> None:
     mdp = random_mdp(6)
-    learner = RandomHorizonSPG(mdp, 0.3, two_phase_schedule(300, 1000, 2000, 0.1, 10.0), 0)
-    learner.begin(mdp.task(1), Start(mdp.rho))
+    learner = begun(
+        RandomHorizonSPG(mdp, 0.3, two_phase_schedule(300, 1000, 2000, 0.1, 10.0), 0), 1
+    )
     best = soft.soft_value_iteration(mdp.task(1), 0.3)
-
-    def gap() -> float:
-        return soft.sub_optimality(mdp.task(1), learner.log_pi, 0.3, mdp.rho, best)
-
+    gap = lambda: soft.sub_optimality(mdp.task(1), learner.log_pi, 0.3, mdp.rho, best)  # noqa: E731
     before = gap()
     infos = [learner.step() for _ in range(500)]
     assert gap() < 0.2 * before
@@ -250,36 +234,31 @@ def test_the_smallest_probability_is_found_also_where_float32_underflows(spread:
         BatchSPG(mdp, 0.1, 5, batch=70, horizon=7, theta=theta),
         ExactPG(mdp, 0.1, theta=theta),
     ):
-        learner.begin(mdp.task(0), Start(mdp.rho))
+        begun(learner)
         for _ in range(3):
             expected = soft.log_softmax(learner.theta).min()
             assert learner.least_log_pi() == pytest.approx(expected, abs=1e-5)
             learner.step()
 
 
-@pytest.mark.parametrize("kind", ["batch", "exact", "spg", "pg"])
-def test_learner_state_round_trips_bit_for_bit(kind: str) -> None:
-    mdp = random_mdp(3)
-
-    def make() -> BatchSPG | RandomHorizonSPG | ExactPG:
-        match kind:
-            case "spg":
-                return RandomHorizonSPG(mdp, 0.1, two_phase_schedule(3, 8, 9, 0.1, 2.0), 5)
-            case "pg":
-                return ExactPG(mdp, 0.1)
-        return BatchSPG(mdp, 0.1, 5, batch=70, horizon=7, exact=kind == "exact")
-
-    start = Start(mdp.rho)
-    whole, first, second = make(), make(), make()
-    whole.begin(mdp.task(0), start)
-    first.begin(mdp.task(0), start)
-    for _ in range(10):
-        whole.step()
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda mdp: BatchSPG(mdp, 0.1, 5, batch=70, horizon=7),
+        lambda mdp: BatchSPG(mdp, 0.1, 5, batch=70, horizon=7, exact=True),
+        lambda mdp: RandomHorizonSPG(mdp, 0.1, two_phase_schedule(3, 8, 9, 0.1, 2.0), 5),
+        lambda mdp: ExactPG(mdp, 0.1),
+    ],
+    ids=["batch", "exact", "spg", "pg"],
+)
+def test_learner_state_round_trips_bit_for_bit(make) -> None:
+    whole, first, second = (begun(make(random_mdp(3))) for _ in range(3))
     for _ in range(5):
+        whole.step()
         first.step()
-    second.begin(mdp.task(0), start)
     second.set_state(first.get_state())
     for _ in range(5):
+        whole.step()
         second.step()
     np.testing.assert_array_equal(whole.theta, second.theta)
 

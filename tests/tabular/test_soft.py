@@ -13,7 +13,7 @@ from scipy.special import logsumexp as scipy_logsumexp
 
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.four_rooms import four_rooms
+from rollin.tabular.families import four_rooms
 from rollin.tabular.mdp import ContextualMDP, TabularTask
 from tests.conftest import mdps, random_log_pi, random_mdp
 
@@ -26,21 +26,21 @@ def test_log_sums_of_exponentials_are_those_of_scipy(x: np.ndarray) -> None:
 
 def test_a_log_sum_is_exact_where_one_term_is_far_above_the_others_and_keeps_nan() -> None:
     x = np.array([[0.0, -40.0], [5.0, 5.0], [-np.inf, -np.inf], [np.nan, 0.0]])
-    found = soft.logsumexp(x)
-    np.testing.assert_allclose(found[:2], [np.exp(-40.0), 5 + np.log(2)], rtol=1e-15)
-    np.testing.assert_array_equal(found[2:], [-np.inf, np.nan])
+    result = soft.logsumexp(x)
+    np.testing.assert_allclose(result[:2], [np.exp(-40.0), 5 + np.log(2)], rtol=1e-15)
+    np.testing.assert_array_equal(result[2:], [-np.inf, np.nan])
 
 
 @given(mdps(), st.sampled_from([1e-4, 1e-2, 0.3, 5.0]))
 @settings(max_examples=60)
 def test_soft_value_iteration_reaches_its_fixed_point(mdp: ContextualMDP, alpha: float) -> None:
     task = mdp.task(mdp.K)
-    found = soft.soft_value_iteration(task, alpha, tolerance=1e-9)
-    assert found.error <= 1e-9
-    np.testing.assert_allclose(soft.soft_backup(task, alpha, found.q), found.q, atol=1e-9)
-    np.testing.assert_allclose(np.exp(found.log_pi).sum(1), 1, atol=1e-9)
-    value = soft.evaluate(task, soft.log_softmax(found.log_pi), alpha)
-    np.testing.assert_allclose(value.v, found.v, atol=1e-7)
+    result = soft.soft_value_iteration(task, alpha, tolerance=1e-9)
+    assert result.error <= 1e-9
+    np.testing.assert_allclose(soft.soft_backup(task, alpha, result.q), result.q, atol=1e-9)
+    np.testing.assert_allclose(np.exp(result.log_pi).sum(1), 1, atol=1e-9)
+    value = soft.evaluate(task, soft.log_softmax(result.log_pi), alpha)
+    np.testing.assert_allclose(value.v, result.v, atol=1e-7)
 
 
 def test_plain_iteration_agrees_within_the_stated_tolerance() -> None:
@@ -48,19 +48,19 @@ def test_plain_iteration_agrees_within_the_stated_tolerance() -> None:
     q = np.zeros_like(task.r)
     for _ in range(2000):
         q = soft.soft_backup(task, 0.1, q)
-    found = soft.soft_value_iteration(task, 0.1, tolerance=1e-6)
-    assert np.abs(found.q - q).max() <= 1e-6
+    result = soft.soft_value_iteration(task, 0.1, tolerance=1e-6)
+    assert np.abs(result.q - q).max() <= 1e-6
 
 
 def test_four_rooms_is_stable_at_alpha_1e_4_and_close_to_the_hard_maximum() -> None:
     task = four_rooms("easy").task(16)
-    found = soft.soft_value_iteration(task, 1e-4)
-    assert np.isfinite(found.q).all()
-    assert np.isfinite(found.log_pi).all()
+    result = soft.soft_value_iteration(task, 1e-4)
+    assert np.isfinite(result.q).all()
+    assert np.isfinite(result.log_pi).all()
     v = np.zeros(144)
     for _ in range(2000):
         v = (task.r + 0.95 * v[task.mdp.transitions]).max(1)
-    gap = found.v - v  # 0 ≤ V_soft - V_hard ≤ α log A / (1-γ)
+    gap = result.v - v  # 0 ≤ V_soft - V_hard ≤ α log A / (1-γ)
     assert gap.min() >= -1e-9
     assert gap.max() <= 1e-4 * np.log(105) / 0.05
 
@@ -97,9 +97,9 @@ def test_evaluation_and_visitation_equal_their_series(
         value += weight * state @ immediate
         d += (1 - mdp.gamma) * weight * law
         state, law, weight = state @ kernel, law @ kernel, weight * mdp.gamma
-    found = soft.evaluate(task, log_pi, alpha)
-    np.testing.assert_allclose(found.v, value, atol=1e-8)
-    np.testing.assert_allclose((pi * (found.q - alpha * log_pi)).sum(1), value, atol=1e-8)
+    result = soft.evaluate(task, log_pi, alpha)
+    np.testing.assert_allclose(result.v, value, atol=1e-8)
+    np.testing.assert_allclose((pi * (result.q - alpha * log_pi)).sum(1), value, atol=1e-8)
     np.testing.assert_allclose(soft.visitation(mdp, log_pi, mdp.rho), d, atol=1e-10)
 
 
@@ -124,13 +124,13 @@ def test_policy_gradient_equals_finite_differences(mdp: ContextualMDP, seed: int
     def value(t: np.ndarray) -> float:
         return float(mdp.rho @ soft.evaluate(task, soft.log_softmax(t), alpha).v)
 
-    found = soft.policy_gradient(task, soft.log_softmax(theta), alpha, mdp.rho)
+    result = soft.policy_gradient(task, soft.log_softmax(theta), alpha, mdp.rho)
     step = 1e-5
     for s, a in itertools.product(range(mdp.n_states), range(mdp.n_actions)):
         bump = np.zeros_like(theta)
         bump[s, a] = step
         slope = (value(theta + bump) - value(theta - bump)) / (2 * step)
-        assert found[s, a] == pytest.approx(slope, abs=1e-7)
+        assert result[s, a] == pytest.approx(slope, abs=1e-7)
 
 
 def trajectories(
@@ -202,8 +202,8 @@ def test_batch_gradient_and_success_equal_full_enumeration(deterministic: bool) 
     mdp = random_mdp(7, S=3, A=2, gamma=0.7, deterministic=deterministic)
     task, log_pi = mdp.task(2), random_log_pi(mdp, 3)
     gradient, success = enumerate_batch(task, log_pi, 0.2, mdp.rho, T=4)
-    found = soft.batch_gradient(task, log_pi, 0.2, mdp.rho, horizon=4)
-    np.testing.assert_allclose(found, gradient, atol=1e-12)
+    result = soft.batch_gradient(task, log_pi, 0.2, mdp.rho, horizon=4)
+    np.testing.assert_allclose(result, gradient, atol=1e-12)
     assert soft.success_probability(task, log_pi, mdp.rho, 4) == pytest.approx(success, abs=1e-12)
 
 
@@ -258,9 +258,9 @@ def test_sub_optimality_keeps_its_digits_near_the_optimum(shift: float) -> None:
         exact = sum(a.exp() * (a - b) for a, b in zip(p, q, strict=True))
     log_p, log_q = (np.array([[float(x) for x in law]]) for law in (p, q))
     optimum = soft.SoftOptimum(log_q, np.zeros(1), log_q, 0.0, 0)
-    found = soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, optimum)
+    result = soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, optimum)
     # α/(1-γ) = 2; ln π is rounded to 1e-16, of which shift is what it is
-    assert found == pytest.approx(2 * float(exact), rel=1e-14 + 1e-15 / shift)
+    assert result == pytest.approx(2 * float(exact), rel=1e-14 + 1e-15 / shift)
     same = soft.SoftOptimum(log_p, np.zeros(1), log_p, 0.0, 0)
     assert soft.sub_optimality(mdp.task(0), log_p, 1.0, mdp.rho, same) == 0.0
 

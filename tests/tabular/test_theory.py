@@ -13,25 +13,29 @@ from scipy import optimize
 from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.constants import largest_ratio, log_min_probability, smoothness
-from rollin.tabular.four_rooms import four_rooms
-from rollin.tabular.magnitude import Magnitude
+from rollin.tabular.algorithm1 import TabularState, rollin
+from rollin.tabular.families import combination_lock, four_rooms
+from rollin.tabular.learners import ExactPG
 from rollin.tabular.mdp import ContextualMDP
-from rollin.tabular.policy_gradient import ExactPG
-from rollin.tabular.predictor import learned_terms
-from rollin.tabular.provable import TabularState, rollin
-from rollin.tabular.scaling import scaling
 from rollin.tabular.start import Start, roll_in, roll_in_discount
-from rollin.tabular.step_size import StepSizeCondition, default_step_size
-from rollin.tabular.theory import (
+from rollin.tabular.theory.analysis import (
     Theory,
     analyse,
+    learned_terms,
     lemma_bounds,
     lipschitz_constant,
     optimal_starts,
     visits_of,
 )
-from rollin.tabular.totals import is_below, total
+from rollin.tabular.theory.constants import (
+    Magnitude,
+    StepSizeCondition,
+    default_step_size,
+    largest_ratio,
+    log_min_probability,
+    smoothness,
+)
+from rollin.tabular.theory.totals import is_below, scaling, total
 from tests.conftest import mdps, random_log_pi, random_mdp
 
 
@@ -49,44 +53,37 @@ def test_lipschitz_constant_by_hand() -> None:
     assert lipschitz_constant(small()) == pytest.approx(0.1)  # 0.01/0.1, 0.02/0.2, 0.03/0.3
     same_place = small().replace(contexts=np.array([0.0, 0.0, 1.0]))
     assert lipschitz_constant(same_place) == math.inf
-    found = analyse(same_place, 0.5, 0.5).assumptions
-    assert not found.lipschitz_holds
+    result = analyse(same_place, 0.5, 0.5).assumptions
+    assert not result.lipschitz_holds
 
 
 def test_constants_by_hand() -> None:
     mdp, alpha, delta, zeta = small(), 0.5, 0.1, 0.5
-    found = analyse(mdp, alpha, 0.5, delta=delta, zeta=zeta, epsilon=1e-13).constants[-1]
+    result = analyse(mdp, alpha, 0.5, delta=delta, zeta=zeta, epsilon=1e-13).constants[-1]
     best = soft.soft_value_iteration(mdp.task(2), alpha)
     eps0 = (alpha * 0.5 / (6 * math.log(2))) ** 2 * (zeta * math.exp(-1 / (0.5 * alpha))) ** 4
-    assert math.exp(found.eps0.log) == pytest.approx(eps0)
+    assert math.exp(result.eps0.log) == pytest.approx(eps0)
     sigma2 = 8 / 0.25 * (1 + (alpha * math.log(2)) ** 2) / (1 - math.sqrt(0.5)) ** 2
-    assert found.sigma2 == pytest.approx(sigma2)
-    assert pytest.approx((8 + alpha * (4 + 8 * math.log(2))) / 0.125) == found.L
+    assert result.sigma2 == pytest.approx(sigma2)
+    assert pytest.approx((8 + alpha * (4 + 8 * math.log(2))) / 0.125) == result.L
     t0 = math.sqrt(3 * sigma2 / (2 * delta * eps0))
-    assert math.exp(found.t0.log) == pytest.approx(t0)
+    assert math.exp(result.t0.log) == pytest.approx(t0)
     d = soft.visitation(mdp, best.log_pi, mdp.rho)
     mismatch = (d / mdp.rho).max()
-    assert math.exp(found.mismatch.log) == pytest.approx(mismatch)
+    assert math.exp(result.mismatch.log) == pytest.approx(mismatch)
     C_zeta = 2 * alpha / 2 / mismatch * 0.5 * 0.25 * np.exp(best.log_pi).min() ** 2
-    assert math.exp(found.C_zeta.log) == pytest.approx(C_zeta)
+    assert math.exp(result.C_zeta.log) == pytest.approx(C_zeta)
     T2 = (eps0 / (6 * delta * 1e-13) - 1) * t0
-    assert math.exp(found.T2.log) == pytest.approx(T2)
+    assert math.exp(result.T2.log) == pytest.approx(T2)
     B2 = sigma2 * math.log(T2 + t0) / (6 * C_zeta * delta * 1e-13)
-    assert math.exp(found.B2.log) == pytest.approx(B2)
-    assert (
-        pytest.approx(
-            float(
-                mdp.rho
-                @ (best.v - soft.evaluate(mdp.task(2), np.log(np.full((2, 2), 0.5)), alpha).v)
-            )
-        )
-        == found.D0
-    )
-    log_T1 = 8 * found.L / math.log(2) / math.exp(found.C_delta.log)
-    log_T1 *= math.log(6 * found.D0 / (delta * eps0))
-    assert found.T1.log == pytest.approx(log_T1)
-    scale = 6 * math.sqrt(sigma2) / (math.exp(found.delta_bar.log) * found.L)
-    assert found.B1.log == pytest.approx(math.log(scale) + log_T1 + math.log(log_T1))
+    assert math.exp(result.B2.log) == pytest.approx(B2)
+    uniform = soft.evaluate(mdp.task(2), np.log(np.full((2, 2), 0.5)), alpha)
+    assert pytest.approx(float(mdp.rho @ (best.v - uniform.v))) == result.D0
+    log_T1 = 8 * result.L / math.log(2) / math.exp(result.C_delta.log)
+    log_T1 *= math.log(6 * result.D0 / (delta * eps0))
+    assert result.T1.log == pytest.approx(log_T1)
+    scale = 6 * math.sqrt(sigma2) / (math.exp(result.delta_bar.log) * result.L)
+    assert result.B1.log == pytest.approx(math.log(scale) + log_T1 + math.log(log_T1))
 
 
 def test_phase_two_is_empty_when_epsilon_is_large() -> None:
@@ -97,7 +94,7 @@ def test_phase_two_is_empty_when_epsilon_is_large() -> None:
 @settings(max_examples=8)
 def test_smallest_probability_over_a_ball_against_an_optimiser(seed: int, radius: float) -> None:
     log_pi = random_log_pi(random_mdp(seed, S=1, A=4), seed)
-    found = log_min_probability(log_pi, radius)
+    result = log_min_probability(log_pi, radius)
     rng = np.random.default_rng(seed)
 
     def value(u: np.ndarray, a: int) -> float:
@@ -108,8 +105,8 @@ def test_smallest_probability_over_a_ball_against_an_optimiser(seed: int, radius
         for a in range(4)
         for _ in range(4)
     )
-    assert found <= best + 2e-3  # the optimiser may stop at a local minimum
-    assert found >= log_pi.min() - math.sqrt(2) * radius  # the gradient's norm is at most √2
+    assert result <= best + 2e-3  # the optimiser may stop at a local minimum
+    assert result >= log_pi.min() - math.sqrt(2) * radius  # the gradient's norm is at most √2
 
 
 @given(mdps(), st.sampled_from([0.02, 0.3, 2.0]), st.sampled_from([0.1, 0.5, 0.9]))
@@ -194,19 +191,19 @@ def test_log_visitation_equals_the_plain_one_and_goes_on_where_it_underflows() -
     mdp = ContextualMDP(chain, np.zeros((2, 30, 2)), 0.5, np.eye(30)[0])
     log_pi = np.tile([math.log1p(-math.exp(-100)), -100.0], (30, 1))
     with np.errstate(divide="ignore"):
-        found = soft.log_visitation(mdp, log_pi, np.log(mdp.rho))
+        result = soft.log_visitation(mdp, log_pi, np.log(mdp.rho))
     # d(s) = (1-γ) Σ_t γ^t C(t, s) p^s (1-p)^{t-s} → (γp)^s / (1-γ)^s for tiny p and s < 29
-    np.testing.assert_allclose(np.diff(found)[:-1], -100.0, atol=1e-6)
+    np.testing.assert_allclose(np.diff(result)[:-1], -100.0, atol=1e-6)
 
 
 def test_four_rooms_without_smoothing_gains_from_roll_in() -> None:
     """From ρ the ratio is infinite; from μ_k it is finite, if beyond floats at first sight."""
     theory = analyse(four_rooms("easy"), 0.01, 0.75)
     assert all(c.mismatch.log == math.inf for c in theory.constants)
-    found = [c.mismatch.log for c in theory.constants_rollin]
-    assert found[1] == pytest.approx(273.55, abs=0.01)
-    assert found[2] == pytest.approx(188.59, abs=0.01)
-    assert all(math.isfinite(x) for x in found[1:])
+    result = [c.mismatch.log for c in theory.constants_rollin]
+    assert result[1] == pytest.approx(273.55, abs=0.01)
+    assert result[2] == pytest.approx(188.59, abs=0.01)
+    assert all(math.isfinite(x) for x in result[1:])
 
 
 def test_equal_rewards_need_no_small_steps() -> None:
@@ -225,12 +222,16 @@ def by_hand() -> ContextualMDP:
     return ContextualMDP(np.array([[0, 1], [0, 1]]), rewards, 0.5, np.array([2 / 3, 1 / 3]))
 
 
+@pytest.fixture(scope="module")
+def theory() -> Theory:
+    return analyse(by_hand(), 0.5, 0.5)
+
+
 def value(number: Magnitude) -> float:
     return math.exp(number.log)
 
 
-def test_ratio_and_sub_optimality_by_hand() -> None:
-    theory = analyse(by_hand(), 0.5, 0.5)
+def test_ratio_and_sub_optimality_by_hand(theory: Theory) -> None:
     plain, rolled = theory.constants, theory.constants_rollin
     np.testing.assert_allclose(np.exp(theory.optima[1].log_pi), [[0.25, 0.75]] * 2)
     assert value(plain[1].eps0) == pytest.approx(1.13e-11, rel=1e-3)
@@ -241,8 +242,7 @@ def test_ratio_and_sub_optimality_by_hand() -> None:
     assert theory.roll_in_discount == pytest.approx(2 / 3)
 
 
-def test_the_warm_start_is_the_previous_optimum_and_may_be_the_worse_one() -> None:
-    theory = analyse(by_hand(), 0.5, 0.5)
+def test_the_warm_start_is_the_previous_optimum_and_may_be_the_worse_one(theory: Theory) -> None:
     cold, warm = math.log(4 / 3) / 2, math.log(3) / 2  # KL(½ ‖ π*), KL(π*_1 ‖ π*_2); α/(1-γ) = 1
     assert [c.D0 for c in theory.constants] == pytest.approx([0, cold, cold], abs=1e-12)
     assert [c.D0 for c in theory.constants_rollin] == pytest.approx([0, cold, warm], abs=1e-12)
@@ -349,15 +349,14 @@ def test_no_policy_that_is_near_optimal_before_is_farther_off_than_said(
         for k in (0, 1)
     )
     if before > 1e-9:
-        found = analyse(mdp, alpha, 0.5, epsilon=before).totals.contexts[1]
-        assert after <= value(found.any_warm) * (1 + 1e-9)
+        result = analyse(mdp, alpha, 0.5, epsilon=before).totals.contexts[1]
+        assert after <= value(result.any_warm) * (1 + 1e-9)
 
 
-def test_step_size_condition_by_hand() -> None:
-    mdp = by_hand()
-    last = analyse(mdp, 0.5, 0.5).constants_rollin[-1]
+def test_step_size_condition_by_hand(theory: Theory) -> None:
+    last = theory.constants_rollin[-1]
     L = 80 + 32 * math.log(2)  # (8 + ½ (4 + 8 ln 2)) / (½)³
-    assert smoothness(mdp, 0.5) == pytest.approx(L)
+    assert smoothness(theory.mdp, 0.5) == pytest.approx(L)
     condition = StepSizeCondition(100, last.L, last.C_delta)
     first, second, third = condition.terms.values()
     assert value(first) == pytest.approx(math.log(100) / (100 * L)) == condition.limit
@@ -385,33 +384,22 @@ def test_the_first_term_of_the_step_size_always_binds(
     assert condition.binding == "log T_1/(T_1 L)"
 
 
-def test_predictor_by_hand() -> None:
-    found = analyse(by_hand(), 0.5, 0.5).predictor
-    assert [value(x) for x in found.plain] == pytest.approx([1, 13 / 10, 17 / 11])
-    assert [value(x) for x in found.rolled] == pytest.approx([1, 26 / 21, 136 / 77])
-    assert value(found.scratch) == pytest.approx(17 / 14)
-    assert value(found.R_plain) == pytest.approx(1 + 13 / 10 + 17 / 11)
-    assert value(found.R_rolled) == pytest.approx(1 + 26 / 21 + 136 / 77)
+def test_predictor_by_hand(theory: Theory) -> None:
+    predictor = theory.predictor
+    assert [value(x) for x in predictor.plain] == pytest.approx([1, 13 / 10, 17 / 11])
+    assert [value(x) for x in predictor.rolled] == pytest.approx([1, 26 / 21, 136 / 77])
+    assert value(predictor.scratch) == pytest.approx(17 / 14)
+    assert value(predictor.R_plain) == pytest.approx(1 + 13 / 10 + 17 / 11)
+    assert value(predictor.R_rolled) == pytest.approx(1 + 26 / 21 + 136 / 77)
 
 
-def test_predictor_with_learned_policies_is_that_of_the_optima_if_they_are_learned() -> None:
-    mdp = by_hand()
-    theory = analyse(mdp, 0.5, 0.5)
+def test_predictor_with_the_optima_as_learned_policies_is_the_same(theory: Theory) -> None:
+    mdp = theory.mdp
     policies = [optimum.log_pi for optimum in theory.optima[:-1]]
-    found = learned_terms(mdp, theory.optima, policies, 0.5, recursive=True)
-    assert [x.log for x in found] == pytest.approx([x.log for x in theory.predictor.rolled])
+    result = learned_terms(mdp, theory.optima, policies, 0.5, recursive=True)
+    assert [x.log for x in result] == pytest.approx([x.log for x in theory.predictor.rolled])
     without = learned_terms(mdp, theory.optima, policies[:1], 0.0, recursive=True)
     assert [x.log for x in without] == pytest.approx([x.log for x in theory.predictor.plain[:2]])
-
-
-def lock(n: int) -> ContextualMDP:
-    """n cells, two actions forward, a claim and a dummy that go back to cell 0."""
-    cells = np.arange(n)
-    transitions = np.zeros((n, 4), int)
-    transitions[:, :2] = np.minimum(cells + 1, n - 1)[:, None]
-    rewards = np.zeros((n, n, 4))
-    rewards[cells, cells, 2] = 1.0  # ω_k pays for the claim in cell k
-    return ContextualMDP(transitions, rewards, 1 - 1 / n, np.eye(n)[0])
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.9])
@@ -419,7 +407,7 @@ def test_steps_of_exact_pg_on_a_lock_grow_with_the_predictor(beta: float) -> Non
     """An observation: η · steps / R stays near 3, from n = 8 to 12, as steps grow threefold."""
     ratios, counts = [], []
     for n in (8, 12):
-        mdp, alpha, eta = lock(n), 1e-4, 8 / n
+        mdp, alpha, eta = combination_lock(n), 1e-4, 8 / n
         learner = ExactPG(mdp, alpha, learning_rate=eta, horizon=2 * n)
         state = TabularState.initial(mdp)
         rule = SuccessRate(0.5)
@@ -448,8 +436,8 @@ def test_recursive_roll_in_tends_to_visitation_with_a_larger_discount(
     for _ in range(400):
         start = roll_in(mdp, start, log_pi, beta, recursive=True)
     slower = mdp.replace(gamma=roll_in_discount(mdp.gamma, beta))
-    found = soft.visitation(mdp, log_pi, start.mu)
-    np.testing.assert_allclose(found, soft.visitation(slower, log_pi, mdp.rho), atol=1e-12)
+    result = soft.visitation(mdp, log_pi, start.mu)
+    np.testing.assert_allclose(result, soft.visitation(slower, log_pi, mdp.rho), atol=1e-12)
     if mdp.gamma > 0:
         assert slower.gamma > mdp.gamma
 
@@ -480,7 +468,7 @@ def slope(small: float, large: float) -> float:
     ],
 )
 def test_the_powers_that_follow_are_those_of_the_constants(where, power, target) -> None:
-    found, expected = [], []
+    result, expected = [], []
     for S in (32, 64):
         eps0 = value(analyse(ring(S), 0.5, 0.5).constants[1].eps0)
         delta = S**-power
@@ -491,12 +479,12 @@ def test_the_powers_that_follow_are_those_of_the_constants(where, power, target)
         excess = eps0 / (6 * delta * epsilon)
         log_steps = c.T2.log - math.log(1 - 1 / excess)  # T_2 = excess · (1 - 1/excess) t_0
         log_steps += 2 * math.log(S) if where == "4.3 all" else 0  # K T_2
-        found.append((log_steps, log_batch))
+        result.append((log_steps, log_batch))
         rows = {r.quantity: r for r in scaling(S, S**2) if r.where == where}
         steps = rows["K T_2" if where == "4.3 all" else "T_2"]
         expected.append((steps.follows_value.log, rows["B_2"].follows_value.log))
     for i in range(2):
-        assert slope(found[0][i], found[1][i]) == pytest.approx(
+        assert slope(result[0][i], result[1][i]) == pytest.approx(
             slope(expected[0][i], expected[1][i])
         )
 
@@ -517,15 +505,13 @@ def test_powers_of_the_corollary() -> None:
     assert all(bool(r.why) == r.differs for r in rows.values())
 
 
-def test_a_run_s_smallest_probability_is_shown_and_enters_no_constant() -> None:
+def test_a_run_s_smallest_probability_is_shown_and_enters_no_constant(theory: Theory) -> None:
     """It belongs to another trajectory than the one from the exact π*_{k-1}."""
-    mdp = by_hand()
-    before = analyse(mdp, 0.5, 0.5)
-    after = analyse(mdp, 0.5, 0.5, log_min_pi=[math.log(0.4), math.log(0.01)])
+    after = analyse(by_hand(), 0.5, 0.5, log_min_pi=[math.log(0.4), math.log(0.01)])
     assert [value(c.c) for c in after.constants_rollin] == pytest.approx([0.5, 0.25, 0.25])
     assert [s.tracked for s in after.smallest] == [math.log(0.4), math.log(0.01), None]
-    assert after.constants_rollin == before.constants_rollin
-    assert after.constants == before.constants
+    assert after.constants_rollin == theory.constants_rollin
+    assert after.constants == theory.constants
 
 
 @pytest.mark.parametrize(

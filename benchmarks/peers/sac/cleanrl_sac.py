@@ -94,7 +94,7 @@ class CleanRL:
         for _ in range(count):
             observation = torch.as_tensor(self.observation[None], dtype=torch.float32)
             action, _ = self.actor.sample(observation)
-            self._step(action.detach().numpy()[0])
+            self._step(action.detach().float().numpy()[0])
             self._update()
 
     def updates(self, count: int) -> None:
@@ -186,3 +186,17 @@ class CleanRLCompiled(CleanRL):
     def read_alpha(self) -> Any:
         """The temperature as a tensor: a number would be compiled in."""
         return self.log_alpha.exp().detach()
+
+
+class CleanRLBfloat16(CleanRL):
+    """Acting and losses under `torch.autocast`, which takes bfloat16 for matrix products."""
+
+    def steps(self, count: int) -> None:
+        """So many training steps."""
+        with torch.autocast("cpu", torch.bfloat16):
+            super().steps(count)
+
+    def updates(self, count: int) -> None:
+        """So many updates."""
+        with torch.autocast("cpu", torch.bfloat16):
+            super().updates(count)

@@ -29,12 +29,13 @@ class Mlp(nn.Module):
 
     sizes: tuple[int, ...]
     activate_last: bool = False
+    dtype: Any = None
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
         """Outputs of the last layer."""
         for i, size in enumerate(self.sizes):
-            x = nn.Dense(size, kernel_init=orthogonal())(x)
+            x = nn.Dense(size, kernel_init=orthogonal(), dtype=self.dtype)(x)
             if i + 1 < len(self.sizes) or self.activate_last:
                 x = nn.relu(x)
         return x
@@ -45,11 +46,13 @@ class Policy(nn.Module):
 
     hidden: tuple[int, ...]
     actions: int
+    dtype: Any = None
 
     @nn.compact
     def __call__(self, observation: Any) -> Any:
         """The distribution at an observation."""
-        x = Mlp(self.hidden, activate_last=True)(observation)
+        x = Mlp(self.hidden, activate_last=True, dtype=self.dtype)(observation)
+        x = x.astype(jnp.float32)
         mean = nn.Dense(self.actions, kernel_init=orthogonal(1.0))(x)
         log_std = nn.Dense(self.actions, kernel_init=orthogonal(1.0))(x)
         log_std = jnp.clip(log_std, -10.0, 2.0)
@@ -61,12 +64,15 @@ class TwinCritic(nn.Module):
     """Two values of (s, a)."""
 
     hidden: tuple[int, ...]
+    dtype: Any = None
 
     @nn.compact
     def __call__(self, observation: Any, action: Any) -> Any:
         """Q_1 and Q_2."""
         x = jnp.concatenate([observation, action], -1)
-        return tuple(jnp.squeeze(Mlp((*self.hidden, 1))(x), -1) for _ in range(2))
+        sizes = (*self.hidden, 1)
+        values = (Mlp(sizes, dtype=self.dtype)(x) for _ in range(2))
+        return tuple(jnp.squeeze(value, -1).astype(jnp.float32) for value in values)
 
 
 def descend(optimizer: Any, loss: Any, params: Any, state: Any) -> Any:
@@ -128,6 +134,7 @@ class Jaxrl:
     """The script's loop around them."""
 
     libraries = ("jax", "flax", "optax", "tfp-nightly")
+    dtype: Any = None
 
     def __init__(self, case: Case) -> None:
         self.case, self.env = case, make(case.env)
@@ -137,7 +144,8 @@ class Jaxrl:
         self.rows = [np.empty((1_000_000, n), np.float32) for n in (*observed, *acted, *observed)]
         self.reward, self.mask = (np.empty(1_000_000, np.float32) for _ in range(2))
         self.filled, self.random = 0, np.random.default_rng(0)
-        self.policy, self.critic = Policy(case.hidden, *acted), TwinCritic(case.hidden)
+        self.policy = Policy(case.hidden, *acted, dtype=self.dtype)
+        self.critic = TwinCritic(case.hidden, dtype=self.dtype)
         self.optimizer, self.target_entropy = optax.adam(RATE), -acted[0] / 2
         key = jax.random.PRNGKey(0)
         o, a = np.zeros((1, *observed), np.float32), np.zeros((1, *acted), np.float32)
@@ -185,3 +193,9 @@ class Jaxrl:
         self.state, _ = update(  # nobody waits for the result before it is needed
             self.policy, self.critic, self.optimizer, self.target_entropy, self.state, batch
         )
+
+
+class JaxrlBfloat16(Jaxrl):
+    """Layers compute in bfloat16; parameters, Adam, distributions and losses stay float32."""
+
+    dtype = jnp.bfloat16

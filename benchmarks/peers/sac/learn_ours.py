@@ -6,8 +6,8 @@ from benchmarks.peers.sac.case import make
 from benchmarks.peers.sac.learn import Trial
 from rollin.deep.plain_sac import train_sac
 from rollin.envs.box_env import BoxEnv
+from rollin.sac import make_learner
 from rollin.sac.config import SACConfig
-from rollin.sac.make import make_learner
 from rollin.sac.replay import Replay, RowLayout
 from rollin.streams import Streams
 

@@ -144,29 +144,35 @@ class Ours(Products):
     def __init__(self, case: Case) -> None:
         from numba import njit
 
-        from rollin.sac import products
+        from rollin.sac.cpu import gemm
+        from rollin.sac.cpu.gemm import Fetches, Panels
 
         assert case.threads == 1, "products are split between threads by the learner"
         super().__init__(case)
-        wide, store = products.WIDE, products.STORE
-        multiply, across = products.multiply, products.multiply_across
-        single, add_lines = products.multiply_single, products.add_lines
+        wide, store = gemm.WIDE, gemm.STORE
+        multiply, across = gemm.multiply, gemm.multiply_across
+        single, add_lines = gemm.multiply_single, gemm.add_lines
+        none = np.int64(0)  # nothing to fetch meanwhile
 
         @njit(error_model="numpy")
         def run(table, count):
             for _ in range(count):
                 for kind, a, a_panel, b, b_panel, c, c_panel, rows, panels, inner in table:
+                    x, y, out = Panels(a, a_panel), Panels(b, b_panel), Panels(c, c_panel)
                     if kind == 0:
-                        multiply(a, a_panel, b, b_panel, c, c_panel, rows, panels, inner, store, c)
-                    elif kind == 1:
-                        for p in range(0, panels, wide):
-                            begin, end = b + p * b_panel, c + p * c_panel
-                            some = min(np.int64(wide), panels - p)
-                            across(a, a_panel, begin, b_panel, end, c_panel, rows, some, inner)
+                        multiply(x, y, out, rows, panels, inner, store, c)
+                    elif kind == 1:  # as the learner: blocks of a panel of inputs
+                        for first in range(0, rows, LINE):
+                            part, lines = a + first // LINE * a_panel, min(LINE, rows - first)
+                            for p in range(0, panels, wide):
+                                begin = Panels(b + p * b_panel, b_panel)
+                                end = Panels(c + p * c_panel + 4 * LINE * first, c_panel)
+                                some = min(wide, panels - p)
+                                across(part, begin, end, lines, some, inner, Fetches(c, none))
                     elif kind == 2:
-                        single(a, a_panel, b, c, rows, inner)
+                        single(x, b, c, rows, inner)
                     else:
-                        add_lines(a, b, b_panel, c, panels, inner)
+                        add_lines(a, y, c, panels, inner)
 
         self.table = np.array([call[0] for call in self.calls if call is not None], np.int64)
         self.compiled = run

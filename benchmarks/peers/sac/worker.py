@@ -23,13 +23,16 @@ from benchmarks.peers.sac.case import Case  # noqa: E402
 
 CONTESTANTS = {
     "rollin cpu": ("ours", "RollinCpu"),
+    "rollin cpu, bfloat16": ("ours", "RollinCpuBfloat16"),
     "rollin jax": ("ours", "RollinJax"),
     "RLtools": ("rltools_sac", "RLtools"),
     "jaxrl": ("jaxrl_sac", "Jaxrl"),
+    "jaxrl, bfloat16": ("jaxrl_sac", "JaxrlBfloat16"),
     "SBX SAC": ("sb3_sac", "SBX"),
     "SBX CrossQ": ("sb3_sac", "CrossQ"),
     "SB3": ("sb3_sac", "SB3"),
     "CleanRL": ("cleanrl_sac", "CleanRL"),
+    "CleanRL, bfloat16": ("cleanrl_sac", "CleanRLBfloat16"),
     "CleanRL, compiled": ("cleanrl_sac", "CleanRLCompiled"),
     "products, ours": ("products", "Ours"),
     "products, OpenBLAS": ("products", "OpenBLAS"),
@@ -39,8 +42,8 @@ CONTESTANTS = {
 
 def lanes() -> int | None:
     """Numbers in a vector of our kernels, if this process has loaded them."""
-    vector = sys.modules.get("rollin.sac.vector")
-    return None if vector is None else int(vector.LANES)
+    simd = sys.modules.get("rollin.sac.cpu.simd")
+    return None if simd is None else int(simd.LANES)
 
 
 def main() -> None:

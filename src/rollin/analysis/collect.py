@@ -1,4 +1,4 @@
-"""Directories and CSVs → records, and what is known of the sweeps that they belong to."""
+"""Records of the runs in directories and CSV files, and the sweeps that they belong to."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -9,19 +9,18 @@ from pathlib import Path
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
-from rollin.runs.formats import ConfigFile
+from rollin.runs.files import ConfigFile
 from rollin.runs.records import MOST_STEPS, RUNS, Record, condition_text, read_records
-from rollin.sweeps.study import Study
-from rollin.sweeps.study_file import studies_in
+from rollin.sweeps.study import Study, studies_in
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
 
 ReadRecord = Callable[[RunDirectory, Sequence[int]], Record]
-"""A run as its directory has it, with rows of its curve at some steps."""
+"""Reads the record of a run, with rows of its curve at some steps."""
 
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """A sweep's own description: its studies, and which of its runs are not there or not done."""
+    """A sweep: its studies, how many runs it planned, and those missing or not finished."""
 
     path: Path
     studies: tuple[str, ...]
@@ -31,10 +30,11 @@ class SweepRecord:
 
 @dataclass
 class Collection:
-    """Runs found, what was passed over with the reason, and where the runs come from.
+    """Runs, what was skipped and why, and where the runs come from.
 
-    broken: those of what was passed over that could not be read; notes: what else is to be known;
-    studies: those that the sweeps were made for, as far as they are not of the paper.
+    broken: what was skipped because it could not be read; notes: anything else to report; studies:
+    those of the sweeps that are not of the paper; sources: tasks' fingerprints and places of runs,
+    by the hash of their spec.
     """
 
     records: list[Record] = field(default_factory=list)
@@ -47,17 +47,16 @@ class Collection:
     sweeps: list[SweepRecord] = field(default_factory=list)
     studies: list[Study] = field(default_factory=list)
     sources: dict[str, list[tuple[str, Path]]] = field(default_factory=dict)
-    """By the hash of a spec: the tasks' fingerprints, and where those runs were found."""
 
     def add(self, record: Record, path: Path) -> None:
-        """Take a run, unless the very same one was found before.
+        """Add a run, unless the same one was found before.
 
-        What was given in Python has no part in a spec's hash, but in the fingerprint; a run of
-        which that is not known is the same as any.
+        What was given in Python is not part of a spec's hash, but of the fingerprint; a run without
+        a fingerprint equals any of its spec.
         """
         task = record.fingerprint
         known = self.sources.setdefault(record.spec_hash, [])
-        same = [where for other, where in known if other == task or not (other and task)]
+        same = [place for other, place in known if other == task or not (other and task)]
         if not same:
             known.append((task, path))
             self.records.append(record)
@@ -65,17 +64,17 @@ class Collection:
             self.skipped.append(f"{path}: the same run as {same[0]}")
 
     def was_read(self, path: Path) -> bool:
-        """Whether runs came from that very file."""
-        found = (where for known in self.sources.values() for _, where in known)
-        return any(where.resolve() == path.resolve() for where in found)
+        """Whether runs came from this file."""
+        places = (place for known in self.sources.values() for _, place in known)
+        return any(place.resolve() == path.resolve() for place in places)
 
     def pass_over_broken(self, note: str) -> None:
-        """Remember what could not be read."""
+        """Note what could not be read."""
         self.skipped.append(note)
         self.broken.append(note)
 
     def note_origin(self, commands: Iterable[str], versions: dict[str, str]) -> None:
-        """Take commands and versions of a config.json or sweep.json."""
+        """Add commands and versions of a config.json or sweep.json."""
         for command in commands:
             if command and command not in self.commands:
                 self.commands.append(command)
@@ -86,10 +85,9 @@ class Collection:
 def collect(
     directories: Sequence[Path], studies: Sequence[Study] = (), *, unfinished: bool = False
 ) -> Collection:
-    """All runs below some directories; broken ones are named, and so are unfinished ones.
+    """All runs below some directories; those skipped are noted. Raise if there is none.
 
-    studies: whose readings tell the steps at which runs are read; unfinished: take these, too, as
-    far as they have come.
+    studies: runs are read at the steps of their readings; unfinished: include unfinished runs.
     """
     found = gather(directories, studies, unfinished=unfinished)
     if not found.records:
@@ -110,7 +108,7 @@ def gather(
     unfinished: bool = False,
     read: ReadRecord = read_record,
 ) -> Collection:
-    """The same, where there may be no runs yet; read: how a run is read."""
+    """The same, where there may be no runs yet; read: reads a run."""
     found = Collection()
     for directory in directories:
         runs = find_runs(directory)
@@ -129,7 +127,7 @@ def _reading_steps(studies: Sequence[Study]) -> dict[str, set[tuple[int, int]]]:
     for study in studies:
         for condition in study.conditions:
             read = {*study.readings, *condition.published}
-            with suppress(RollinError):  # a task that is not known here, whose length is not told
+            with suppress(RollinError):  # an unknown task, whose length is unknown too
                 wanted = {(r.step, condition.steps) for r in read if r.step is not None}
                 found.setdefault(condition.task, set()).update(wanted)
     return found
@@ -165,8 +163,8 @@ def _take(
         found.add(read(run, _steps_of(described, steps)), run.path)
         found.note_origin([described.command], described.versions)
     except RollinError as error:
-        told = str(error)
-        found.pass_over_broken(told if told.startswith(str(run.path)) else f"{run.path}: {told}")
+        text = str(error)
+        found.pass_over_broken(text if text.startswith(str(run.path)) else f"{run.path}: {text}")
         return
     host = run.host()
     if host and host not in found.hosts:
@@ -197,18 +195,19 @@ def _read_sweeps(found: Collection, directory: Path, known: set[str]) -> None:
         for run in runs.values():
             if os.path.isdir(run.path) and not run.exists:
                 found.pass_over_broken(f"{run.path}: planned by the sweep, but has no config.json")
-        told = tuple(names) or tuple(described.tables)
-        found.sweeps.append(SweepRecord(path.parent, told, len(runs), missing))
+        of = tuple(names) or tuple(described.tables)
+        found.sweeps.append(SweepRecord(path.parent, of, len(runs), missing))
         found.note_origin(described.commands, described.versions)
 
 
 def _take_study(found: Collection, study: Study) -> str:
-    """Take the study of a sweep; returns the name that it goes by here.
+    """Add the study of a sweep; return its name here.
 
-    Sweeps of one study in several directories are one; others of its name get a number, so that
-    each has its own place on a page.
+    Sweeps of one study in several directories are one; another study of its name gets a number, so
+    that each has its own place on a page.
     """
-    name, number = study.name, 1
+    name = study.name
+    number = 1
     while same := [other for other in found.studies if other.name == name]:
         together = _united(same[0], study)
         if together is not None:
@@ -221,7 +220,7 @@ def _take_study(found: Collection, study: Study) -> str:
 
 
 def _united(one: Study, other: Study) -> Study | None:
-    """A study with the conditions of both; None if they call different ones by the same name."""
+    """A study with the conditions of both; None if a name means different conditions in them."""
     keys = {condition.name: condition.key() for condition in one.conditions}
     if any(keys.get(c.name, c.key()) != c.key() for c in other.conditions):
         return None

@@ -1,4 +1,4 @@
-"""Which conditions of studies records belong to; the rest become studies of their own. Pure."""
+"""Records by the conditions of studies; the rest become studies of their own. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,22 +6,20 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.runs.engines import engine
-from rollin.runs.options import flat
-from rollin.runs.records import Reading, Record, condition_text
-from rollin.sweeps.build import value_text
-from rollin.sweeps.study import METHOD, Condition, Study
+from rollin.runs.records import MetricAt, Record, condition_text
+from rollin.runs.spec import flat
+from rollin.sweeps.condition import Condition, value_text
+from rollin.sweeps.study import METHOD, Study
 
 Runs = dict[Condition, dict[float, list[Record]]]
 """Runs of each condition by scale, one for each seed, in their order."""
 UNVARIED = ("seed", "learner", "threads", "log_every", "log", "eval_episodes", "keep_replay")
-"""Options that do not make another condition."""
-OWN = ("kappa", "return", "return_final")
-"""What is read of runs that no study describes."""
+"""Options that do not define a condition."""
 
 
 @dataclass
 class Grouping:
-    """Runs by condition, those that belong to none, and what is to be known of them."""
+    """Runs by condition, those that belong to none, and notes about them."""
 
     runs: Runs = field(default_factory=dict)
     others: list[Record] = field(default_factory=list)
@@ -30,10 +28,10 @@ class Grouping:
 
 
 def group(records: Sequence[Record], studies: Sequence[Study]) -> Grouping:
-    """Put each record to the conditions that it is a run of.
+    """Assign each record to the conditions that it is a run of.
 
-    Labels are believed if the key agrees. A run without labels belongs where its key does, at scale
-    1 or at the share of its length. Of one seed the longest counts.
+    Labels count if the key agrees. A run without labels belongs where its key does, at scale 1 or
+    at the fraction of its length. Of one seed the longest run counts.
     """
     found = Grouping()
     conditions = list(dict.fromkeys(c for study in studies for c in study.conditions))
@@ -62,7 +60,7 @@ def group(records: Sequence[Record], studies: Sequence[Study]) -> Grouping:
 def _homes(record: Record, conditions: Sequence[Condition]) -> dict[Condition, float]:
     """The conditions that a record is a run of, with the scale.
 
-    One that was made for a condition is no shortened run of another that happens to be longer.
+    A run made for a condition is not also a shortened run of a longer one.
     """
     scales = {c: scale for c in conditions if (scale := scale_of(record, c)) is not None}
     if any(_was_made_for(record, condition) for condition in scales):
@@ -85,10 +83,9 @@ def _was_made_for(record: Record, condition: Condition) -> bool:
 
 
 def scale_of(record: Record, condition: Condition) -> float | None:
-    """The share of a condition's length at which a record is one of its runs; None if it is not.
+    """The fraction of a condition's length at which a record is one of its runs; None if not.
 
-    A run whose options are the condition's but for its last step is a part of the whole run, if its
-    engine says so.
+    A run that differs in its length only is a part of the whole run, if its engine extends runs.
     """
     if record.task != condition.task:
         return None
@@ -104,9 +101,9 @@ def scale_of(record: Record, condition: Condition) -> float | None:
 
 
 def _of_one_task(found: Grouping, condition: Condition, runs: Sequence[Record]) -> Sequence[Record]:
-    """The runs of the task that most of them have; others are no seeds of the same condition.
+    """The runs of the most frequent task; others are not seeds of the same condition.
 
-    A run whose task is not known goes with them.
+    A run without a fingerprint counts as one of them.
     """
     counts: dict[str, int] = {}
     for run in runs:
@@ -137,113 +134,101 @@ def _one_per_seed(runs: Sequence[Record]) -> dict[int, Record]:
 
 
 def own_studies(others: Sequence[Record]) -> list[tuple[Study, dict[Condition, list[Record]]]]:
-    """Studies of runs that belong to none: one a task, labelled by the options that differ."""
+    """Studies of runs that belong to none: one per task, labelled by the options that differ."""
     found = []
-    tasks = dict.fromkeys(record.task for record in others)
-    for task in tasks:
-        some = [record for record in others if record.task == task]
+    for task in dict.fromkeys(record.task for record in others):
         groups: dict[str, list[Record]] = {}
-        for record in some:
-            told = str(sorted(_told(record).items(), key=lambda item: item[0]))
-            groups.setdefault(f"{told}, {record.fingerprint}", []).append(record)
-        members = list(groups.values())
-        labels = _labels(members)
+        for record in others:
+            if record.task == task:
+                same = f"{sorted(_options(record).items())}, {record.fingerprint}"
+                groups.setdefault(same, []).append(record)
+        labels = _labels([some[0] for some in groups.values()])
         runs: dict[Condition, list[Record]] = {}
-        for names, group_ in zip(labels, members, strict=True):
-            first = group_[0]
-            condition = Condition(names, task, {"steps": first.steps}, known_key=first.key)
-            runs[condition] = list(_one_per_seed(group_).values())
-        told_by = [r for records in runs.values() for r in records]
-        quantities = [
-            name for name in OWN if any(r.value(Reading(name)) is not None for r in told_by)
-        ]
-        quantities += _measures(told_by)
-        seeds = max(len(records) for records in runs.values())
-        readings = tuple(Reading(name) for name in quantities)
-        names = tuple(dict.fromkeys(name for names in labels for name in names))
-        base = _baseline(labels)
-        study = Study(task, tuple(runs), readings, seeds, columns=names, baseline=base, title=task)
+        for names, some in zip(labels, groups.values(), strict=True):
+            steps = {"steps": some[0].steps}
+            condition = Condition(names, task, steps, known_key=some[0].key)
+            runs[condition] = list(_one_per_seed(some).values())
+        study = Study(
+            task,
+            tuple(runs),
+            tuple(map(MetricAt, _quantities([r for some in runs.values() for r in some]))),
+            seeds=max(map(len, runs.values())),
+            columns=tuple(dict.fromkeys(name for names in labels for name in names)),
+            baseline=_baseline(labels),
+            title=task,
+        )
         found.append((study, runs))
     return found
 
 
+def _quantities(records: Sequence[Record]) -> list[str]:
+    """What is read of runs that no study describes: headlines of their engines, and measures."""
+    engines = dict.fromkeys(run.engine for run in records)
+    declared = {one.name: one.headline for name in engines for one in engine(name).metrics}
+    names = dict.fromkeys([*declared, *(name for run in records for name in run.curve.quantities)])
+    shown = [name for name in names if declared.get(name, True)]
+    return [name for name in shown if any(r.value(MetricAt(name)) is not None for r in records)]
+
+
 def _baseline(labels: Sequence[Mapping[str, str]]) -> str:
-    """What others are compared with, if it is among them: the baseline by its name, or β = 0."""
+    """The filter of the baseline, if there is one: by its name, or by β = 0."""
     for name, value in (("method", "baseline"), ("beta", "0")):
-        if any(told.get(name) == value for told in labels):
+        if any(own.get(name) == value for own in labels):
             return f"{name}={value}"
     return ""
 
 
-def _measures(records: Sequence[Record]) -> list[str]:
-    """Quantities that an environment measures."""
-    known = {*OWN, "kappa_mean", "success", "success_final", "return_infinite", "collects",
-             "return_undiscounted", "train_return"}  # fmt: skip
-    names = dict.fromkeys(name for record in records for name in record.curve.quantities)
-    return [name for name in names if name not in known]
-
-
-def _told(record: Record) -> Mapping[str, Any]:
-    """What tells a run from others: its labels, or its options and its engine."""
+def _options(record: Record) -> Mapping[str, Any]:
+    """What distinguishes a run from others: its labels, or its options and its engine."""
     if record.labels:
         return record.labels
     options = {name: value for name, value in record.options.items() if name not in UNVARIED}
     if options.get("method") == "rollin" and options.get("beta") == 0:
-        options["method"] = "baseline"  # however it was put
+        options["method"] = "baseline"
     if options.get("method") in ("baseline", "scratch"):
-        del options["beta"]  # which means nothing there
+        del options["beta"]  # it has no effect there
     return {"engine": record.engine, **options}
 
 
-def _described(record: Record) -> Mapping[str, Any]:
-    """Options as one would type them: those that are not the task's own, in their short form.
+def _typed(record: Record) -> Mapping[str, Any]:
+    """Options as one would type them: those that differ from the task's, in their short form.
 
-    Method and β are always among them: these are what runs are compared by.
+    Method and β are always included: they are what runs are compared by.
     """
-    told = _told(record)
+    given = _options(record)
     if record.labels or not record.options:
-        return told
+        return given
     preset = engine(record.engine).preset(record.task)
     own = flat(preset)
 
-    def other(base: Mapping[str, Any]) -> dict[str, Any]:
-        return {n: v for n, v in told.items() if n in base and value_text(v) != value_text(base[n])}
+    def beside(base: Mapping[str, Any]) -> dict[str, Any]:
+        differs = (n for n in given if n in base and value_text(given[n]) != value_text(base[n]))
+        return {name: given[name] for name in differs}
 
-    typed = other(own)
+    typed = beside(own)
     for short, form in type(preset).short_forms.items():
-        rest = other({**own, **form})
+        rest = beside({**own, **form})
         if len(rest) + 1 < len(typed):
             typed = {short: True, **rest}
-    always = {n: v for n, v in told.items() if n in METHOD or n not in own}
-    return {**always, **typed}
+    return {n: v for n, v in given.items() if n in METHOD or n not in own} | typed
 
 
-def _labels(members: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """Names of groups of runs: what was typed and differs; numbered where they are alike."""
-    told = [_described(runs[0]) for runs in members]
-    names = dict.fromkeys(name for options in told for name in options)
-    varying = [n for n in names if len({str(options.get(n)) for options in told}) > 1]
-    lengthless = {str([options.get(n) for n in varying if n != "steps"]) for options in told}
-    if len(lengthless) == len(told):  # a length alone makes no other method, and is told elsewhere
-        varying = [n for n in varying if n != "steps"]
-    found = [
-        {name: value_text(options[name]) for name in varying if name in options} for options in told
-    ]
-    if len(found) > 1:
-        for labels, options in zip(found, told, strict=True):
-            if not labels:
-                labels |= _fallback(options)
+def _labels(runs: Sequence[Record]) -> list[dict[str, str]]:
+    """Labels of runs: what was typed and differs; numbered where they are the same."""
+    typed = [_typed(run) for run in runs]
+    names = dict.fromkeys(name for options in typed for name in options)
+    varying = [n for n in names if len({str(options.get(n)) for options in typed}) > 1]
+    without_steps = [n for n in varying if n != "steps"]
+    if len({str([options.get(n) for n in without_steps]) for options in typed}) == len(typed):
+        varying = without_steps  # a length alone makes no other method
+    found = [{n: value_text(options[n]) for n in varying if n in options} for options in typed]
+    for labels, options in zip(found, typed, strict=True):
+        if not labels and len(found) > 1:  # all options are the task's own
+            name = "method" if options.get("method") in ("baseline", "scratch") else "beta"
+            own = {name: value_text(options[name])} if name in options else {"options": "defaults"}
+            labels |= own
     texts = [condition_text(labels) for labels in found]
     for i, text in enumerate(texts):
         if texts.count(text) > 1:
             found[i]["task"] = str(1 + texts[:i].count(text))
     return found
-
-
-def _fallback(options: Mapping[str, Any]) -> dict[str, str]:
-    """The name of runs whose options are all the task's own: their β, if they have one."""
-    if options.get("method") in ("baseline", "scratch"):
-        return {"method": value_text(options["method"])}
-    if "beta" in options:
-        return {"beta": value_text(options["beta"])}
-    return {"options": "defaults"}

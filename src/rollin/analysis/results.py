@@ -1,27 +1,28 @@
-"""Runs of a study, condition by condition: what their seeds gave, and what was published."""
+"""Results of a study by condition, measured and published, and the layout of its tables."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from rollin.analysis.group import Grouping, own_studies
 from rollin.analysis.statistics import Interval, Summary, iqm_interval, summarise
 from rollin.errors import RollinError
-from rollin.runs.engines import engine
-from rollin.runs.records import Reading, Record
-from rollin.sweeps.published import Published
-from rollin.sweeps.study import Condition, Study
+from rollin.runs.engines import engine, metric
+from rollin.runs.records import MetricAt, Record
+from rollin.sweeps.condition import Condition, Published
+from rollin.sweeps.study import Study
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One quantity of one condition: ours by seed, and the published one.
+    """One quantity of one condition: measured by seed, and published.
 
-    step: where it was read in our runs, which may be shorter than the study's; None: at their end.
+    step: where it was read in these runs, which may be shorter than the study's; None: their end.
     """
 
     condition: Condition
-    reading: Reading
+    reading: MetricAt
     step: int | None
     seeds: tuple[int, ...]
     values: tuple[float, ...]
@@ -39,29 +40,19 @@ class Result:
 
     @property
     def difference(self) -> float | None:
-        """Our mean less the published one."""
+        """The measured mean less the published one."""
         return None if self.published is None else self.summary.mean - self.published.mean
 
 
-LESS_IS_BETTER = frozenset({"steps_to_solve", "samples_to_solve"})
-"""Quantities that are costs."""
-
-
-def sign(reading: Reading) -> int:
-    """By which values of a reading are multiplied so that more is better."""
-    return -1 if reading.quantity in LESS_IS_BETTER else 1
-
-
 def is_above(ours: float, other: float, digits: int) -> bool:
-    """Whether a mean is larger as it is shown: what reads the same is not above."""
+    """Whether a mean is larger at the digits that are shown."""
     return round(ours, digits) > round(other, digits)
 
 
 @dataclass(frozen=True, eq=False)
 class StudyResults:
-    """A study as far as there are runs of one scale for it.
+    """A study with its runs of one scale. Only finished runs are read at their end.
 
-    What is read at the end of runs is told by those that are finished; others have none yet.
     own: the runs belong to no study, and this one was made of them.
     """
 
@@ -73,29 +64,28 @@ class StudyResults:
     @cached_property
     def results(self) -> list[Result]:
         """Every condition that has runs, reading by reading."""
-        study = self.study
-        found = (self._read(c, r) for r in study.readings for c in study.conditions)
+        found = [self._read(c, r) for r in self.study.readings for c in self.study.conditions]
         return [result for result in found if result is not None]
 
-    def _read(self, condition: Condition, reading: Reading) -> Result | None:
+    def _read(self, condition: Condition, reading: MetricAt) -> Result | None:
         step = self.step_of(reading)
         runs = [run for run in self.runs.get(condition, []) if _ready(run, step)]
-        values = {run.seed: run.value(Reading(reading.quantity, step)) for run in runs}
+        values = {run.seed: run.value(MetricAt(reading.quantity, step)) for run in runs}
         known = {seed: value for seed, value in values.items() if value is not None}
         if not known:
             return None
         published = condition.published.get(reading)
         return Result(condition, reading, step, tuple(known), tuple(known.values()), published)
 
-    def step_of(self, reading: Reading) -> int | None:
+    def step_of(self, reading: MetricAt) -> int | None:
         """Where a reading is taken in runs of this scale."""
         return None if reading.step is None else round(reading.step * self.scale)
 
     @cached_property
-    def _by_place(self) -> dict[tuple[int, Reading], Result]:
+    def _by_place(self) -> dict[tuple[int, MetricAt], Result]:
         return {(id(result.condition), result.reading): result for result in self.results}
 
-    def at(self, condition: Condition, reading: Reading) -> Result | None:
+    def at(self, condition: Condition, reading: MetricAt) -> Result | None:
         """The result of a condition, if it has runs that reach the reading."""
         return self._by_place.get((id(condition), reading))
 
@@ -105,23 +95,23 @@ class StudyResults:
         return None if base is None else self.at(base, result.reading)
 
     def beats_baseline(self, result: Result) -> bool:
-        """Whether our mean is better than that of our baseline."""
-        base, more = self.baseline(result), sign(result.reading)
+        """Whether the measured mean is better than that of the baseline."""
+        base = self.baseline(result)
+        more = self.sign(result.reading)
         return base is not None and is_above(
             more * result.summary.mean, more * base.summary.mean, self.digits(result.reading)
         )
 
-    def published_beats(self, condition: Condition, reading: Reading) -> bool:
+    def published_beats(self, condition: Condition, reading: MetricAt) -> bool:
         """Whether the published mean is above that of the published baseline."""
         base = self.study.partner(condition)
-        if base is None:
+        own = condition.published.get(reading)
+        other = base and base.published.get(reading)
+        if own is None or other is None:
             return False
-        ours, other = condition.published.get(reading), base.published.get(reading)
-        if ours is None or other is None:
-            return False
-        return is_above(ours.mean, other.mean, self.digits(reading))
+        return is_above(own.mean, other.mean, self.digits(reading))
 
-    def solved(self, condition: Condition, reading: Reading) -> tuple[int, int] | None:
+    def solved(self, condition: Condition, reading: MetricAt) -> tuple[int, int] | None:
         """Seeds that had mastered the last context where κ is read, and all of them.
 
         κ = 1 says that the last context was entered, not that it is solved. None for other
@@ -132,12 +122,12 @@ class StudyResults:
         step = self.step_of(reading)
         return solved_by([r for r in self.runs.get(condition, []) if _ready(r, step)], step)
 
-    def pairs(self, reading: Reading) -> list[tuple[Result, Result]]:
+    def pairs(self, reading: MetricAt) -> list[tuple[Result, Result]]:
         """Every result with that of its baseline, where both were run."""
         found = ((r, self.baseline(r)) for r in self.results if r.reading == reading)
         return [(r, base) for r, base in found if base is not None]
 
-    def digits(self, reading: Reading) -> int:
+    def digits(self, reading: MetricAt) -> int:
         """As many decimals as the paper prints."""
         printed = [p.printed_mean for c in self.study.conditions if (p := c.published.get(reading))]
         return max((len(text.partition(".")[2]) for text in printed), default=3)
@@ -148,9 +138,18 @@ class StudyResults:
         return any(condition.published for condition in self.study.conditions)
 
     @property
+    def engine(self) -> str:
+        """The engine of its runs."""
+        return next(iter(self.runs.values()))[0].engine
+
+    @property
     def step_words(self) -> str:
         """What the steps of its runs are."""
-        return engine(next(iter(self.runs.values()))[0].engine).step_words
+        return engine(self.engine).step_words
+
+    def sign(self, reading: MetricAt) -> int:
+        """1 if more of a quantity is better, -1 if it is a cost."""
+        return -1 if metric(reading.quantity, self.engine).less_is_better else 1
 
     def steps(self) -> list[int]:
         """How far its runs have come, without repetition."""
@@ -165,12 +164,12 @@ class StudyResults:
         return {len({run.seed for run in runs}) for runs in self.runs.values()}
 
     def short_readings(self) -> list[int]:
-        """Steps that some runs have not come to."""
+        """Steps that some runs have not reached."""
         every = [run for some in self.runs.values() for run in some]
         steps = {s for r in self.study.readings if (s := self.step_of(r)) is not None}
         return sorted(step for step in steps if any(run.step < step for run in every))
 
-    def silent(self) -> list[tuple[Condition, Reading, list[int]]]:
+    def silent(self) -> list[tuple[Condition, MetricAt, list[int]]]:
         """Seeds of which a reading is missing though their runs are long enough for it."""
         found = []
         for condition, runs in self.runs.items():
@@ -178,32 +177,32 @@ class StudyResults:
                 if reading.quantity.startswith("kappa") and all(
                     "kappa" not in run.curve.quantities for run in runs
                 ):
-                    continue  # from scratch there is no walk
+                    continue  # from scratch there is no curriculum
                 result = self.at(condition, reading)
                 step = self.step_of(reading)
-                told = result.seeds if result else ()
-                seeds = [r.seed for r in runs if _ready(r, step) and r.seed not in told]
+                known = result.seeds if result else ()
+                seeds = [r.seed for r in runs if _ready(r, step) and r.seed not in known]
                 if seeds:
                     found.append((condition, reading, seeds))
         return found
 
 
 def solved_by(runs: Sequence[Record], step: int | None = None) -> tuple[int, int] | None:
-    """Runs that had mastered the last context by a step, and all that came so far.
+    """Runs that had mastered the final context by a step, and all that reached this step.
 
-    step: None, at the end of each; None is returned if they walk no curriculum.
+    step: None, at the end of each; None is returned if they follow no curriculum.
     """
-    told = [
+    answers = [
         engine(run.engine).solved(run, run.step if step is None else step)
         for run in runs
         if step is None or run.step >= step
     ]
-    known = [answer for answer in told if answer is not None]
+    known = [answer for answer in answers if answer is not None]
     return (sum(known), len(known)) if known else None
 
 
 def _ready(run: Record, step: int | None) -> bool:
-    """Whether a run has come to a step, or to its end."""
+    """Whether a run has reached a step, or its end."""
     return run.finished if step is None else run.step >= step
 
 
@@ -215,8 +214,7 @@ def results_of(
 ) -> list[StudyResults]:
     """Studies that the runs fill, the largest scale first.
 
-    named: those that the runs were made for, which are shown in any case; only: that one and no
-    other.
+    named: those that the runs were made for, which are always shown; only: show this one only.
     """
     if only is not None:
         wanted = [study for study in studies if study.name == only]
@@ -249,12 +247,13 @@ def _by_scale(study: Study, grouping: Grouping) -> list[StudyResults]:
 def _fill(
     grouping: Grouping, conditions: Sequence[Condition], candidates: Sequence[Study]
 ) -> list[Study]:
-    """Those that together show all of these conditions: each shows most of what no other does."""
-    left, chosen = list(candidates), []
-    shown: set[tuple[Condition, Reading | None]] = set()
+    """Studies that together show all of these conditions, chosen greedily."""
+    left = list(candidates)
+    chosen: list[Study] = []
+    shown: set[tuple[Condition, MetricAt | None]] = set()
 
-    def new(study: Study) -> set[tuple[Condition, Reading | None]]:
-        # every study shows the curves of its conditions, too: None
+    def new(study: Study) -> set[tuple[Condition, MetricAt | None]]:
+        # None: the curves of a condition, which every study shows
         read = (*study.readings, None)
         return {(c, r) for c in study.conditions if c in conditions for r in read} - shown
 
@@ -266,3 +265,105 @@ def _fill(
         chosen.append(best)
         left.remove(best)
     return [study for study in candidates if study in chosen]
+
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One place of a table: a condition, its result and the published value; both may be missing.
+
+    beats, published_beats: above the baseline; best, published_best: of the row, where another is
+    worse; solved: beside κ, seeds that mastered the final context, and all of them.
+    """
+
+    condition: Condition
+    result: Result | None
+    published: Published | None
+    digits: int
+    beats: bool
+    published_beats: bool
+    best: bool
+    published_best: bool
+    solved: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class ReadingTable:
+    """One reading of a study; None where it has no such condition.
+
+    engine: of its runs; columns, rows: by the labels that they share; scaled: whether the runs are
+    of another length.
+    """
+
+    engine: str
+    reading: MetricAt
+    step: int | None
+    scaled: bool
+    columns: list[Labels]
+    rows: list[tuple[Labels, list[Place | None]]]
+
+
+def reading_tables(results: StudyResults) -> list[ReadingTable]:
+    """One table for each reading, of the rows and columns that have runs."""
+    found = (_table(results, reading) for reading in results.study.readings)
+    return [table for table in found if table is not None]
+
+
+def _table(results: StudyResults, reading: MetricAt) -> ReadingTable | None:
+    study = results.study
+    run = [r.condition for r in results.results if r.reading == reading]
+    if not run:
+        return None
+    places = {(_key(c, study.down), _key(c, study.across)): c for c in study.conditions}
+    rows = dict.fromkeys(_key(c, study.down) for c in run)
+    wanted = {_key(c, study.across) for c in run}
+    columns = dict.fromkeys(column for _, column in places if column in wanted)
+    return ReadingTable(
+        results.engine,
+        reading,
+        results.step_of(reading),
+        results.scale != 1,
+        [dict(column) for column in columns],
+        [
+            (dict(row), _row(results, reading, [places.get((row, column)) for column in columns]))
+            for row in rows
+        ],
+    )
+
+
+def _key(condition: Condition, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, condition.labels[name]) for name in names if name in condition.labels)
+
+
+def _row(
+    results: StudyResults, reading: MetricAt, conditions: Sequence[Condition | None]
+) -> list[Place | None]:
+    more = results.sign(reading)
+    digits = results.digits(reading)
+    found = [r for c in conditions if c and (r := results.at(c, reading))]
+    means = [more * r.summary.mean for r in found]
+    known = [p.mean for c in conditions if c and (p := c.published.get(reading))]
+
+    def place(condition: Condition | None) -> Place | None:
+        result = condition and results.at(condition, reading)
+        published = condition and condition.published.get(reading)
+        if condition is None or (result is None and published is None):
+            return None
+        mean = more * result.summary.mean if result else math.nan
+        return Place(
+            condition,
+            result or None,
+            published or None,
+            digits,
+            beats=bool(result) and results.beats_baseline(result),
+            published_beats=results.published_beats(condition, reading),
+            best=bool(result)
+            and not is_above(max(means), mean, digits)
+            and any(is_above(mean, other, digits) for other in means),
+            published_best=bool(published) and not is_above(max(known), published.mean, digits),
+            solved=results.solved(condition, reading),
+        )
+
+    return [place(condition) for condition in conditions]

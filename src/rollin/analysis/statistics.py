@@ -55,7 +55,7 @@ def iqm_interval(
     """Interquartile mean of all values together, with a stratified bootstrap interval.
 
     It is the mean of what is left without the ⌊n/4⌋ lowest and highest values. Every resample draws
-    each cell's seeds anew, with replacement, from that cell; the interval ends at the (1 ± level)/2
+    each cell's seeds with replacement from that cell; the interval ends at the (1 ± level)/2
     quantiles of the resamples' statistics (percentile method, Agarwal et al.). With few seeds it is
     too narrow; one seed in a cell adds no width at all.
     """
@@ -67,9 +67,9 @@ def iqm_interval(
 
 
 def probability_of_improvement(ours: Strata, other: Strata) -> float:
-    """How likely a seed of ours beats one of the other: P(X > Y) + ½ P(X = Y), mean over cells.
+    """How likely a seed of `ours` beats one of `other`: P(X > Y) + ½ P(X = Y), mean over cells.
 
-    X and Y are drawn uniformly from the seeds of a cell of ours and of the same cell of the other,
+    X and Y are drawn uniformly from the seeds of a cell of `ours` and of the same cell of `other`,
     so that a cell's share is Mann and Whitney's U / (n m) (Agarwal et al.).
     """
     return float(np.mean([_wins(x, y).mean() for x, y in _pairs(ours, other)]))
@@ -102,7 +102,8 @@ def improvement_interval(
     drawn = np.zeros(resamples)
     others: dict[int, np.ndarray] = {}
     for number, (x, y) in zip(numbers, pairs, strict=True):
-        wins, first = _wins(x, y), draw(x)
+        wins = _wins(x, y)
+        first = draw(x)
         if number not in others:
             others[number] = draw(y)
         drawn += ((first @ wins) * others[number]).sum(1) / wins.size
@@ -115,7 +116,8 @@ def exact_permutation(ours: Sequence[int], other: Sequence[int]) -> float:
     It is the share of all ways to split the values into two such groups, in which the means are at
     least as far apart. Splits are counted by their size and sum, not made one by one.
     """
-    values, n = [*ours, *other], len(ours)
+    values = [*ours, *other]
+    n = len(ours)
     splits: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in values)]
     for seen, value in enumerate(values):  # splits[i][s]: ways to choose i values of sum s
         for size in range(seen, -1, -1):
@@ -164,7 +166,8 @@ def _central(freedom: int, angle: float) -> float:
     """P(|T| ≤ √ν tan θ)."""
     cos = math.cos(angle)
     odd = freedom % 2
-    term, found = (cos if odd else 1.0), 0.0
+    term = cos if odd else 1.0
+    found = 0.0
     for power in range(odd, freedom - 1, 2):
         found += term
         term *= cos * cos * (power + 1) / (power + 2)

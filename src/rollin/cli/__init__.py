@@ -8,42 +8,50 @@ from contextlib import suppress
 
 from rollin import __version__
 from rollin.checks import did_you_mean
-from rollin.errors import RollinError, debug_hint, exits_refused, show_traceback, told
+from rollin.errors import RollinError, debug_hint, exits_refused, format_exception, show_traceback
 from rollin.imports import only_named
 from rollin.texts import LONGEST, one_line
 
 COMMANDS = {
-    "demo": "four rooms, baseline against ROLLIN, with a report to open",
-    "train": "one run of a task",
-    "resume": "go on with an interrupted run",
-    "evaluate": "deterministic episodes of a trained policy, as a table or a video",
-    "export": "the policy of a run, to keep or to share, with a page that describes it",
-    "plot": "learning curves of runs, with the published values marked",
-    "sweep": "many runs over a grid of options, with a report that compares them",
-    "reproduce": "a table of the paper, with our numbers beside the published ones",
-    "theory": "assumptions, constants and bounds of the paper on an MDP",
-    "report": "an HTML page from one or more directories of runs",
-    "watch": "the same as a live page, which follows runs while they go on",
-    "list": "the runs below a directory and their states",
+    "demo": "Compare ROLLIN with the baseline on four rooms in a report",
+    "train": "Train on a task",
+    "resume": "Resume a run",
+    "evaluate": "Evaluate a trained policy, as a table, a picture or a video",
+    "export": "Export the policy of a run, with a page that describes it",
+    "plot": "Plot learning curves of runs, with the published values",
+    "sweep": "Sweep over a grid of options, with a report that compares them",
+    "reproduce": "Reproduce a table of the paper beside its published numbers",
+    "theory": "Compute the paper's assumptions, constants and bounds on an MDP",
+    "report": "Write an HTML report about directories of runs",
+    "watch": "Serve a live report",
+    "list": "List runs and their status",
 }
+ENTRY_POINTS = {
+    "list": "list_runs:main",  # a submodule `list` would hide the builtin
+    "resume": "train:resume",
+}
+"""Module and function of a command, where they are not its name and `main`."""
 
-NOBODY_READS = 128 + 13  # the code of a program that SIGPIPE has ended
+SIGPIPE_CODE = 128 + 13  # exit code of a program that SIGPIPE has ended
 
 USAGE = """usage: rollin COMMAND [options]
 
-ROLLIN: curriculum learning by rolling in with the previous task's policy.
+Train RL agents along a curriculum of easier tasks.
 
 commands:
 {commands}
 
-rollin COMMAND --help lists the options of a command; rollin --version prints the version."""
+options:
+  -h, --help   Show this help and exit.
+  --version    Show the version and exit.
+
+rollin COMMAND --help lists the options of a command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; bad input prints one sentence and returns 2.
 
-    An output that nobody reads any more, such as that of `rollin list | head -3`, ends a command
-    without a word, as it ends other programs.
+    A command ends silently when its output is closed, as in `rollin list | head -3`.
     """
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
@@ -51,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         with suppress(OSError):  # Python itself flushes once more at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
+        return SIGPIPE_CODE
     return code
 
 
@@ -73,7 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
         show_traceback(error)
         return _refuse(str(error), debug_hint(error))
     except MemoryError as error:
-        why = told(error).partition(": ")[2]
+        why = format_exception(error).partition(": ")[2]
         why = f" ({why})" if why else ""
         return _refuse(f"There is not enough memory for this{why}: choose less.")
     except KeyboardInterrupt:
@@ -87,17 +95,17 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _refuse(sentence: str, more: str = "") -> int:
-    """Say in one line what is wrong, and more that is not cut off."""
+    """Print an error in one line, and more that is not cut off; return the exit code."""
     print(f"rollin: {one_line(sentence, LONGEST)}{more}", file=sys.stderr)
     return 2
 
 
 def _command(name: str) -> Callable[[Sequence[str]], int]:
-    """The entry point of a subcommand."""
+    """Return the entry point of a subcommand."""
     if name not in COMMANDS:
         raise RollinError(
             f"Unknown command {name!r}: expected one of {', '.join(COMMANDS)}."
             f"{did_you_mean(name, COMMANDS)}"
         )
-    module = "list_runs" if name == "list" else name  # a submodule `list` would hide the builtin
-    return importlib.import_module(f"rollin.cli.{module}").main
+    module, _, function = ENTRY_POINTS.get(name, f"{name}:main").partition(":")
+    return getattr(importlib.import_module(f"rollin.cli.{module}"), function)

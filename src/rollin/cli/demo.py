@@ -9,20 +9,20 @@ from rich.console import Console
 from rollin.analysis.results import StudyResults
 from rollin.analysis.statistics import outcomes
 from rollin.checks import at_least
-from rollin.cli.arguments import make_console, parse, typed_command
-from rollin.cli.study_runs import run_and_report
-from rollin.cli.sweep_options import PlaceOptions
+from rollin.cli.console import make_console, typed_command
+from rollin.cli.options import parse
+from rollin.cli.study_runs import PlaceOptions, check_place, run_and_report
 from rollin.paper.four_rooms import HEADLINE_BETA, STEPS, condition
 from rollin.paper.tables import find_table
-from rollin.report.words import solved_text, summary_text
-from rollin.sweeps.machine import cores
+from rollin.report.labels import solved_text, summary_text
 
-REWARD, ALPHA = "hard", 0.001  # the row of the paper's table where ROLLIN's gain shows soonest
+REWARD = "hard"
+ALPHA = 0.001  # with this reward, the row of the paper's table where ROLLIN's gain shows soonest
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """Four rooms with the hard reward: the baseline against ROLLIN, and a report to open."""
+    """Compare ROLLIN with the baseline on four rooms with the hard reward, and write a report."""
 
     out: Path = Path("runs/demo")
     """Directory of the runs and the report."""
@@ -30,15 +30,16 @@ class DemoOptions:
     """Seeds per condition."""
     steps: int = 20_000
     """Gradient steps per run."""
-    jobs: int = cores()
-    """Number of parallel runs, one core each."""
+    jobs: int | None = None
+    """Number of parallel runs, one core each. Default: the number of cores."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(DemoOptions, arguments, "demo")
+    place = PlaceOptions(jobs=options.jobs)
+    check_place(place)
     at_least(1, "--seeds", options.seeds)
-    at_least(1, "--jobs", options.jobs)
     at_least(1, "--steps", options.steps)
     console = make_console()
     console.print(
@@ -56,22 +57,23 @@ def main(arguments: Sequence[str]) -> int:
     return run_and_report(
         study,
         options.out,
-        PlaceOptions(jobs=options.jobs),
+        place,
         typed_command("demo", arguments),
         seeds=options.seeds,
         scale=options.steps / STEPS,
         known=[study],
         title=study.title,
-        show=tell,
+        show=show_outcomes,
     )
 
 
-def tell(results: StudyResults, console: Console) -> None:
-    """A line for each method: κ, the last contexts of the seeds and who mastered it, the return."""
+def show_outcomes(results: StudyResults, console: Console) -> None:
+    """Print a line for each method: κ, the last contexts of the seeds, the return on the final."""
     kappa, final = results.study.readings
     top = max((run.K or 0 for runs in results.runs.values() for run in runs), default=0)
     for one, runs in results.runs.items():
-        progress, total = results.at(one, kappa), results.at(one, final)
+        progress = results.at(one, kappa)
+        total = results.at(one, final)
         if progress is None or total is None:
             continue
         name = "baseline" if results.study.is_baseline(one) else "ROLLIN  "

@@ -1,33 +1,185 @@
-"""`rollin evaluate RUN`: episodes of a trained policy, as a table, JSON, a picture or a video."""
+"""`rollin evaluate RUN`: episodes of a trained policy, as a table, JSON, a picture or a video.
 
+A video has the environment's own pictures, or drawings of its outcomes if it has none. A GIF needs
+nothing else, an MP4 the extra `video`.
+"""
+
+import io
 import math
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import tyro
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image
 from rich.table import Table
 
 from rollin.checks import MOST_STEPS, at_least
-from rollin.cli.arguments import check_file, make_console, parse
-from rollin.cli.camera import Camera
-from rollin.cli.film import MOST, check_encoder, thinning, write_video
+from rollin.cli.console import check_file, make_console, plain_table
+from rollin.cli.options import Arg, parse
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
-from rollin.envs.offscreen import choose_renderer
-from rollin.errors import RollinError, foreign
-from rollin.report.episodes import episodes_figure
+from rollin.envs.robot import choose_renderer
+from rollin.errors import RollinError, foreign, install_hint
+from rollin.report.labels import SUCCESS
+from rollin.report.maps import episodes_figure
 from rollin.report.style import PICTURES, save_picture, styled
-from rollin.report.words import SUCCESS
+from rollin.runs.curricula import Playable
 from rollin.runs.engines import engine
-from rollin.runs.engines.playable import Playable
 from rollin.runs.exported import open_trained
-from rollin.runs.files import write_json
+from rollin.runs.files import remove_file, write_atomically, write_json
+from rollin.runs.systems import patiently
 from rollin.runs.trust import check_trust
+
+Picture = NDArray[np.uint8]
+Array = NDArray[Any]
+
+MOST = {".gif": 30, ".mp4": 60}
+"""Pictures a second: more are hardly seen, take long to render, and browsers slow a GIF down."""
+DRAWN = 60  # pictures of an episode's outcomes, at most
+
+
+class Film:
+    """Pictures one after the other, kept compressed: thousands of them fit into memory."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[tuple[int, ...], bytes]] = []
+
+    def add(self, picture: Picture) -> None:
+        """Take a picture (height, width, 3)."""
+        self._kept.append((picture.shape, zlib.compress(picture.tobytes(), 1)))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Picture]:
+        for shape, data in self._kept:
+            yield np.frombuffer(zlib.decompress(data), np.uint8).reshape(shape)
+
+
+def check_encoder(path: Path | None) -> None:
+    """Refuse a file that nothing here can encode, before anything is run."""
+    if path is not None and path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
+        raise RollinError(
+            f"A video as .mp4 needs the extra video: {install_hint('video')}, or name a .gif."
+        )
+
+
+def thinning(path: Path, frames_per_second: int) -> int:
+    """Return every how many steps to film: a robot takes up to 125 steps per second."""
+    return max(1, math.ceil(frames_per_second / MOST[path.suffix]))
+
+
+def write_video(path: Path, film: Film, frames_per_second: float) -> None:
+    """Write all pictures."""
+    if path.suffix == ".gif":
+        write_atomically(path, gif_of(film, frames_per_second))
+        return
+    imageio: Any = import_module("imageio.v2")  # only here: an extra
+    temporary = path.with_name(f".{path.name}")  # the encoder wants a name that ends in .mp4
+    try:
+        with imageio.get_writer(temporary, fps=frames_per_second, macro_block_size=2) as writer:
+            for picture in film:
+                writer.append_data(picture)
+        patiently(lambda: temporary.replace(path))
+    finally:
+        remove_file(temporary)
+
+
+def gif_of(film: Film, frames_per_second: float, comment: str = "") -> bytes:
+    """Return all pictures as a GIF that repeats; comment: stored in the file, not displayed."""
+    milliseconds = round(1000 / frames_per_second)
+    pictures = (Image.fromarray(picture).quantize(64) for picture in film)
+    data = io.BytesIO()
+    first = next(pictures)
+    options = {"duration": milliseconds, "loop": 0, "comment": comment}
+    first.save(data, "GIF", save_all=True, append_images=pictures, **options)
+    return data.getvalue()
+
+
+class Camera:
+    """Films some contexts, every so many steps; hint: what to do if the env cannot be drawn.
+
+    An env that was made without a render mode gives no pictures: its outcomes are drawn instead.
+    """
+
+    def __init__(self, trained: Playable, contexts: Sequence[int], every: int, hint: str) -> None:
+        self.film = Film()
+        self.every = every
+        self.ours = getattr(trained.env.env, "render_mode", None) is None
+        self._trained = trained
+        self._contexts = contexts
+        self._hint = hint
+        self._failed: RollinError | None = None
+        self._steps: Counter[int] = Counter()
+        self._paths: dict[int, list[Array]] = {}
+
+    def take(self, k: int, outcome: Array) -> None:
+        """Film a step, if this context is filmed and nothing has failed yet."""
+        if k not in self._contexts or self._failed is not None:
+            return
+        if self.ours:
+            self._paths.setdefault(k, []).append(outcome)
+            return
+        if self._steps[k] % self.every == 0:
+            try:
+                self.film.add(rendered(self._trained, self._hint))
+            except RollinError as error:
+                self._failed = error
+        self._steps[k] += 1
+
+    def developed(self) -> Film:
+        """Return all pictures; raise the error that prevented them."""
+        if self._failed is not None:
+            raise self._failed
+        for k, path in self._paths.items():
+            self._draw(k, np.array(path))
+        return self.film
+
+    def _draw(self, k: int, path: Array) -> None:
+        """Draw the trajectory picture by picture, on the axes of the whole trajectory."""
+        whole = self._figure(k, path).axes[0]
+        for end in np.unique(np.linspace(1, len(path), min(DRAWN, len(path))).round().astype(int)):
+            figure = self._figure(k, path[:end])
+            figure.axes[0].set(xlim=whole.get_xlim(), ylim=whole.get_ylim())
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            self.film.add(np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3]))
+
+    def _figure(self, k: int, path: Array) -> Figure:
+        trained = self._trained
+        title = f"κ = {trained.kappas[k]:.3g}"
+        with styled():
+            return episodes_figure([(title, trained.contexts[k], [path])], trained.env.draw)
+
+
+def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
+    """Return a picture of the environment."""
+    try:
+        picture = trained.env.env.render()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a renderer without a display may raise anything
+        raise foreign("The environment cannot draw itself here:", error, f".{hint}") from error
+    if not isinstance(picture, np.ndarray):
+        raise RollinError(
+            "The environment gives no pictures: its render() must return an array when it is "
+            "made with render_mode='rgb_array'."
+        )
+    return picture
+
+
+# ------------------------------------------------------------------ the command
+
 
 Contexts = Literal["all", "some", "reached", "current", "last"]
 SOME = 25  # contexts at the most, unless all are asked for
@@ -35,13 +187,13 @@ SOME = 25  # contexts at the most, unless all are asked for
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """Deterministic episodes of a run's policy, from the last checkpoint if it is not finished."""
+    """Evaluate a run's policy in deterministic episodes; an unfinished run's last checkpoint."""
 
-    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
+    run: Annotated[Path, Arg("RUN", positional=True)]
     """The run directory, or what rollin export has made of one."""
     contexts: Contexts | None = None
-    """all, some (25 at equal distances), reached (so far), current or last. If not given: some in
-    table and picture, the current one in the video."""
+    """all, some (25 at equal distances), reached (so far), current or last. Default: some in table
+    and picture, the current one in the video."""
     context: int | None = None
     """One context alone, by its index k; in place of --contexts."""
     episodes: int = 10
@@ -50,23 +202,18 @@ class EvaluateOptions:
     """Seed of the first episode; the following ones count up from it."""
     video: Path | None = None
     """Also write the first episode on each context to this file: .gif, or .mp4 (needs the extra
-    rollin[video])."""
+    video)."""
     picture: Path | None = None
     """Also draw all episodes, context by context, to this file (.png or .svg): the x-velocity
     against its band, the way through the maze, or the outcomes of your own environment."""
     json: Path | None = None
     """Also write the table to this file."""
     trust: bool = False
-    """Run the code that the run names as its task, module:factory, though you did not make it."""
+    """Run the code that the run names, module:factory, even if another user made the run."""
 
 
-@dataclass(frozen=True)
-class Played:
-    """Episodes on one context, and the outcomes (T + 1, U) of each if they are to be drawn."""
-
-    k: int
-    found: Evaluation
-    outcomes: list[NDArray[Any]]
+Outcomes = list[NDArray[Any]]
+"""Of episodes on one context, (T + 1, U) each."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,7 +235,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def playable(path: Path, render_mode: str | None = None, *, trust: bool) -> Iterator[Playable]:
-    """The policy of a run, or an exported one, with its environment, while inside."""
+    """Open the policy of a run, or an exported one, with its environment, while inside."""
     source = open_trained(path)
     check_trust(path, source.config, trust=trust)
     trained: Playable = engine(source.config.engine).playable(source, render_mode)
@@ -100,8 +247,9 @@ def playable(path: Path, render_mode: str | None = None, *, trust: bool) -> Iter
 
 
 def check_playable(trained: Playable, run: Path) -> None:
-    """Refuse a curriculum or a policy that does not go with the environment."""
-    env, policy = trained.env, trained.policy
+    """Raise if the curriculum or the policy does not match the environment."""
+    env = trained.env
+    policy = trained.policy
     right = (
         trained.contexts.shape == policy.contexts.shape
         and trained.contexts.shape[1] == env.context_size
@@ -125,27 +273,27 @@ def _is_number(value: Any) -> bool:
 
 
 def show(trained: Playable, options: EvaluateOptions) -> None:
-    """Play, and write what is asked for; a drawing or a film that fails leaves table and JSON."""
+    """Play, print and write; the table is there even if a picture or a video fails."""
     camera = None
     steps_per_second = trained.env.env.metadata.get("render_fps") or 30
     if options.video is not None:
         hint = choose_renderer() if "mujoco" in sys.modules else ""  # other envs draw otherwise
         every = thinning(options.video, steps_per_second)
-        camera = Camera(trained, chosen(trained, options, "current"), every, hint)
+        camera = Camera(trained, contexts_to_play(trained, options, "current"), every, hint)
     console = make_console(120)
-    played = []
-    for k in chosen(trained, options, "some"):
+    results: dict[int, Evaluation] = {}
+    outcomes: dict[int, Outcomes] = {}
+    for k in contexts_to_play(trained, options, "some"):
         with console.status(f"context {k} of {trained.K}"):
-            played.append(play(trained, k, options, camera))
-    rows = [(episodes.k, episodes.found) for episodes in played]
+            results[k], outcomes[k] = play(trained, k, options, camera)
     console.print(f"{options.run}, step {trained.step:,}, context {trained.k} reached")
-    console.print(table(trained, rows))
+    console.print(table(trained, results))
     console.print(SUCCESS)
     if options.json is not None:
-        write_json(options.json, as_json(trained, rows, options))
+        write_json(options.json, as_json(trained, results, options))
         console.print(f"Table: {options.json}", soft_wrap=True)
     if options.picture is not None:
-        draw(trained, played, options.picture)
+        draw(trained, outcomes, options.picture)
         console.print(f"Picture: {options.picture}", soft_wrap=True)
     if options.video is not None and camera is not None:
         write_video(options.video, camera.developed(), steps_per_second / camera.every)
@@ -159,8 +307,8 @@ def show(trained: Playable, options: EvaluateOptions) -> None:
             )
 
 
-def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> list[int]:
-    """The contexts to evaluate."""
+def contexts_to_play(trained: Playable, options: EvaluateOptions, default: Contexts) -> list[int]:
+    """Return the contexts to evaluate."""
     last = trained.K
     if options.context is not None:
         if not 0 <= options.context <= last:
@@ -178,12 +326,14 @@ def chosen(trained: Playable, options: EvaluateOptions, default: Contexts) -> li
 
 
 def some_contexts(trained: Playable) -> list[int]:
-    """Contexts at equal distances, and the one that training stands on."""
+    """Return contexts at equal distances, and the current one of training."""
     return sorted({trained.k, *(trained.K * i // (SOME - 1) for i in range(SOME))})
 
 
-def play(trained: Playable, k: int, options: EvaluateOptions, camera: Camera | None) -> Played:
-    """Episodes on one context; the first one is filmed, and outcomes are kept for a picture."""
+def play(
+    trained: Playable, k: int, options: EvaluateOptions, camera: Camera | None
+) -> tuple[Evaluation, Outcomes]:
+    """Play episodes on one context, film the first one, and keep outcomes for a picture."""
     outcomes: list[list[NDArray[Any]]] = [[] for _ in range(options.episodes)]
 
     def record(episode: int, outcome: NDArray[Any]) -> None:
@@ -192,13 +342,16 @@ def play(trained: Playable, k: int, options: EvaluateOptions, camera: Camera | N
         if camera is not None and episode == 0:
             camera.take(k, outcome)
 
-    found = trained.evaluate(k, options.episodes, options.seed, record)
-    return Played(k, found, [np.array(seen) for seen in outcomes])
+    result = trained.evaluate(k, options.episodes, options.seed, record)
+    return result, [np.array(steps) for steps in outcomes]
 
 
-def draw(trained: Playable, played: list[Played], path: Path) -> None:
-    """All episodes, a panel per context."""
-    panels = [(f"κ = {trained.kappas[p.k]:.3g}", trained.contexts[p.k], p.outcomes) for p in played]
+def draw(trained: Playable, outcomes: dict[int, Outcomes], path: Path) -> None:
+    """Draw all episodes, a panel per context."""
+    panels = [
+        (f"κ = {trained.kappas[k]:.3g}", trained.contexts[k], episodes)
+        for k, episodes in outcomes.items()
+    ]
     with styled():
         figure = episodes_figure(panels, trained.env.draw)
         try:
@@ -209,51 +362,49 @@ def draw(trained: Playable, played: list[Played], path: Path) -> None:
             raise foreign("The picture cannot be drawn:", error) from error
 
 
-def table(trained: Playable, rows: list[tuple[int, Evaluation]]) -> Table:
-    """For the terminal."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    titles = ("k", "κ", "context", "return", "± std", "worst", "success", "threshold")
-    for title in (*titles, *(name.replace("_", " ") for name in trained.env.measures)):
-        shown.add_column(title, justify="right")
-    for k, found in rows:
-        context = ", ".join(f"{x:.3g}" for x in trained.contexts[k])
-        shown.add_row(
+def table(trained: Playable, results: dict[int, Evaluation]) -> Table:
+    """Return a row for each context."""
+    titles = ["k", "κ", "context", "return", "± std", "worst", "success", "threshold"]
+    titles += [name.replace("_", " ") for name in trained.env.measures]
+    rows = plain_table(titles, titles)
+    for k, result in results.items():
+        rows.add_row(
             f"{k}{' *' if k == trained.k else ''}",
             f"{trained.kappas[k]:.3f}",
-            context,
-            f"{found.mean:.2f}",
-            f"{np.std(found.returns):.2f}",
-            f"{min(found.returns):.2f}",
-            f"{found.success:.0%}",
+            ", ".join(f"{x:.3g}" for x in trained.contexts[k]),
+            f"{result.mean:.2f}",
+            f"{np.std(result.returns):.2f}",
+            f"{min(result.returns):.2f}",
+            f"{result.success:.0%}",
             f"> {trained.thresholds[k]:g}" if trained.thresholds else "–",
-            *(f"{value:.3g}" for value in found.measured.values()),
+            *(f"{value:.3g}" for value in result.measured.values()),
         )
-    return shown
+    return rows
 
 
 def as_json(
-    trained: Playable, rows: list[tuple[int, Evaluation]], options: EvaluateOptions
+    trained: Playable, results: dict[int, Evaluation], options: EvaluateOptions
 ) -> dict[str, Any]:
-    """The same as plain values."""
+    """Return the table as plain values."""
     return {
         "run": str(options.run),
         "step": trained.step,
         "k": trained.k,
         "episodes": options.episodes,
         "seed": options.seed,
-        "contexts": [row_of(trained, k, found) for k, found in rows],
+        "contexts": [row_of(trained, k, result) for k, result in results.items()],
     }
 
 
-def row_of(trained: Playable, k: int, found: Evaluation) -> dict[str, Any]:
-    """Episodes on one context as plain values."""
+def row_of(trained: Playable, k: int, result: Evaluation) -> dict[str, Any]:
+    """Return episodes on one context as plain values."""
     return {
         "k": k,
         "kappa": trained.kappas[k],
         "context": trained.contexts[k].tolist(),
-        "returns": found.returns,
-        "return_mean": found.mean,
-        "success": found.success,
+        "returns": result.returns,
+        "return_mean": result.mean,
+        "success": result.success,
         "threshold": trained.thresholds[k] if trained.thresholds else None,
-        **{f"{name}_mean": value for name, value in found.measured.items()},
+        **{f"{name}_mean": value for name, value in result.measured.items()},
     }

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
-from rollin.cli.arguments import make_console, parse
-from rollin.cli.dashboard import Overview, run_table
+from rollin.cli.console import Overview, make_console, run_table
+from rollin.cli.options import Arg, parse
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
 from rollin.runs.systems import LARGEST_PID, is_alive, process_began
@@ -24,12 +22,12 @@ SILENT_SECONDS = 300.0  # after which a run on another machine is taken for lost
 
 @dataclass(frozen=True)
 class ListOptions:
-    """The runs below a directory and their states."""
+    """List the runs below a directory and their status."""
 
-    directory: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]] = Path("runs")
-    """Where to look."""
+    directory: Annotated[Path, Arg("DIR", positional=True)] = Path("runs")
+    """Where to look for runs."""
     all: bool = False
-    """A row for every run, however many there are."""
+    """Show a row for every run, however many there are."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,19 +39,19 @@ def main(arguments: Sequence[str]) -> int:
         raise RollinError(f"No runs below {options.directory}.")
     for run in runs:
         run.remove_leftovers()
-    found = {run.path: describe(run) for run in runs}
+    states = {run.path: describe(run) for run in runs}
     console = make_console(WIDE)
     for path in sweeps:
-        title, overview = sweep_standing(path, options.directory, found)
+        title, overview = sweep_standing(path, options.directory, states)
         console.print(title, soft_wrap=True)
         if overview is not None:
             console.print(overview.summary, soft_wrap=True)
-    rows = {str(path.relative_to(options.directory)): state for path, state in found.items()}
+    rows = {str(path.relative_to(options.directory)): state for path, state in states.items()}
     if len(rows) > MANY and not options.all:
         quiet = ("finished", "waiting", "interrupted")
         rows = {name: row for name, row in rows.items() if row[0] not in quiet}
         console.print(
-            f"{len(found) - len(rows)} more runs are finished or waiting: --all shows them."
+            f"{len(states) - len(rows)} more runs are finished or waiting: --all shows them."
         )
     if rows:
         console.print(run_table(rows, console.width, states=True))
@@ -61,37 +59,36 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def describe(run: RunDirectory) -> tuple[str, dict[str, Any]]:
-    """A run's state in words, and its last status if that can be shown; nothing is changed."""
+    """Return a run's state, and its last status if that can be shown; nothing is changed."""
     try:
         status = run.status()
     except RollinError as error:
-        told = f"broken: status.json holds other values than expected: {error}"
-        return one_line(told, LONGEST), {}
+        return _broken(f"status.json holds other values than expected: {error}")
     try:
-        return _describe(run, status)
+        run.recorded_hash()  # reads config.json, which must be whole, whatever its engine
+        if run.finished:
+            run.check_files()
+            status["state"] = "finished"
+        state = status.get("state", "waiting")
+        if state == "running" and not _alive(status):
+            state = "killed"
     except RollinError as error:
-        return one_line(f"broken: {error}", LONGEST), {}
-
-
-def _describe(run: RunDirectory, status: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    run.recorded_hash()  # reads config.json, which must be whole, whatever its engine
-    if run.finished:
-        run.check_files()
-        status["state"] = "finished"
-    state = status.get("state", "waiting")
-    if state == "running" and not _alive(status):
-        state = "killed"
+        return _broken(error)
     if not {"step", "steps", "shown"} <= status.keys():
-        told = f"{state}: {status['error']}" if "error" in status else state
-        return one_line(told, LONGEST), {}
+        return one_line(f"{state}: {status['error']}" if "error" in status else state, LONGEST), {}
     return state, {"steps_per_second": 0.0, "eta_seconds": None, **status}
 
 
+def _broken(why: object) -> tuple[str, dict[str, Any]]:
+    return one_line(f"broken: {why}", LONGEST), {}
+
+
 def _alive(status: dict[str, Any]) -> bool:
-    """Whether the process of a running run is there; on another machine, whether it speaks."""
+    """Return whether a running run's process exists; on another machine, whether it reports."""
     if status.get("host", socket.gethostname()) != socket.gethostname():
         return time.time() - status.get("updated", 0.0) < SILENT_SECONDS
-    pid, began = status.get("pid", 0), status.get("began")
+    pid = status.get("pid", 0)
+    began = status.get("began")
     if not (0 < pid <= LARGEST_PID and is_alive(pid)):
         return False
     return began is None or process_began(pid) in (None, began)
@@ -101,9 +98,9 @@ def _alive(status: dict[str, Any]) -> bool:
 
 
 def sweep_standing(
-    path: Path, directory: Path, found: dict[Path, tuple[str, dict[str, Any]]]
+    path: Path, directory: Path, states: dict[Path, tuple[str, dict[str, Any]]]
 ) -> tuple[str, Overview | None]:
-    """What a sweep is, and how it stands; None if its file cannot be read."""
+    """Return a sweep's title and overview; None for the latter if its file cannot be read."""
     where = path.parent if path.parent == directory else path.parent.relative_to(directory)
     try:
         sweep = read_sweep(path)
@@ -112,15 +109,15 @@ def sweep_standing(
     planned = [path.parent / name for name in sweep.runs]
     names = ", ".join([entry.name for entry in sweep.studies] or sweep.tables)
     length = "" if sweep.scale == 1 else f" at {sweep.scale:g} of the full length"
-    return one_line(f"{where}: {names}{length}", LONGEST), overview_of(planned, found)
+    return one_line(f"{where}: {names}{length}", LONGEST), overview_of(planned, states)
 
 
-def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:
-    """How the planned runs stand, from what is on disk."""
+def overview_of(planned: list[Path], states: dict[Path, tuple[str, dict[str, Any]]]) -> Overview:
+    """Return the states of planned runs, from what is on disk."""
     overview = Overview(len(planned))
     seconds: list[float] = []  # that finished runs took
     for path in planned:
-        state, status = found.get(path, ("waiting", {}))
+        state, status = states.get(path, ("waiting", {}))
         if state == "finished":
             overview.done += 1
             seconds.append(RunDirectory(path).result().get("seconds", 0.0))
@@ -133,7 +130,7 @@ def overview_of(planned: list[Path], found: dict[Path, tuple[str, dict[str, Any]
 
 
 def _seconds_left(overview: Overview, seconds: list[float]) -> float | None:
-    """Until all is done, if as many run at a time as now, and each takes as long as others did."""
+    """Return the time left, if as many runs as now run at a time and take as long as others did."""
     running = [s for s in overview.running.values() if s.get("eta_seconds") is not None]
     if not running:
         return None

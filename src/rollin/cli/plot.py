@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from rich.console import Console
 
 from rollin.analysis.collect import collect
 from rollin.analysis.curves import panels
 from rollin.analysis.group import group
 from rollin.analysis.results import results_of
-from rollin.analysis.visits import has_visits, visit_maps
-from rollin.cli.arguments import check_file, make_console, parse
+from rollin.cli.console import check_file, make_console
+from rollin.cli.options import Arg, parse
 from rollin.errors import RollinError
 from rollin.paper.tables import tables
 from rollin.report.charts import curves_figure
+from rollin.report.maps import has_visits, visit_maps, visits_figure
 from rollin.report.style import PICTURES, save_picture, styled
-from rollin.report.visits import visits_figure
 from rollin.runs.records import Record
 
 MOST_MAPS = 16  # runs on one picture
@@ -28,24 +27,22 @@ MOST_MAPS = 16  # runs on one picture
 class PlotOptions:
     """Draw κ, return and measures against steps: the mean over seeds, by task and method.
 
-    Runs that are still going are shown as far as they have come; a line ends where the slowest of
-    its seeds stands. Diamonds are the paper's values, where a run has come near their step.
+    Unfinished runs are included: a line ends at the last step that all its seeds have reached.
+    Diamonds are the paper's values, where a run is near their step.
     """
 
-    directories: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="DIR")]]
+    directories: Annotated[tuple[Path, ...], Arg("DIR", positional=True)]
     """Run directories, or directories with runs below them."""
     out: Path | None = None
     """The picture to write, .png or .svg. Default: curves.png, or visits.png with --visits."""
     visits: bool = False
-    """Draw maps instead of curves: where training steps ended, a panel for each context. Of runs
-    whose contexts are places in the plane, such as antmaze-umaze's."""
+    """Draw maps of where training steps ended, a panel for each context, instead of curves; for
+    runs whose contexts are places in the plane, such as antmaze-umaze's."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(PlotOptions, arguments, "plot")
-    if not options.directories:
-        raise RollinError("rollin plot needs at least one directory of runs.")
     out = options.out or Path("visits.png" if options.visits else "curves.png")
     check_file("--out", out, PICTURES)
     console = make_console()
@@ -58,12 +55,12 @@ def main(arguments: Sequence[str]) -> int:
     if options.visits:
         return _draw_visits(collection.records, out, console)
     named = list(dict.fromkeys(name for sweep in collection.sweeps for name in sweep.studies))
-    found = [panels(results) for results in results_of(grouping, studies, named)]
-    found = [study for study in found if study]
-    if not found:
+    drawn = [panels(results) for results in results_of(grouping, studies, named)]
+    drawn = [study for study in drawn if study]
+    if not drawn:
         raise RollinError("These runs record none of the quantities that their studies read.")
     with styled():
-        save_picture(out, curves_figure(found))
+        save_picture(out, curves_figure(drawn))
     count = len(collection.records)
     runs = "1 run" if count == 1 else f"{count} runs"
     console.print(f"Curves of {runs}: {out}", soft_wrap=True)
@@ -72,18 +69,18 @@ def main(arguments: Sequence[str]) -> int:
 
 def _draw_visits(records: Sequence[Record], out: Path, console: Console) -> int:
     """Draw where the steps of runs ended."""
-    found = [visit_maps(record) for record in records if has_visits(record)]
-    if not found:
+    maps = [visit_maps(record) for record in records if has_visits(record)]
+    if not maps:
         raise RollinError(
             "None of these runs recorded where its steps ended: runs of this version do whose "
             "contexts are places in the plane, such as antmaze-umaze's."
         )
-    if len(found) > MOST_MAPS:
+    if len(maps) > MOST_MAPS:
         raise RollinError(
-            f"--visits draws at most {MOST_MAPS} runs, got {len(found)}: name some of them."
+            f"--visits draws at most {MOST_MAPS} runs, got {len(maps)}: name some of them."
         )
     with styled():
-        save_picture(out, visits_figure(found))
-    runs = "1 run" if len(found) == 1 else f"{len(found)} runs"
+        save_picture(out, visits_figure(maps))
+    runs = "1 run" if len(maps) == 1 else f"{len(maps)} runs"
     console.print(f"Maps of {runs}: {out}", soft_wrap=True)
     return 0

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from rollin.analysis.collect import collect
 from rollin.checks import did_you_mean
-from rollin.cli.arguments import make_console, parse
+from rollin.cli.console import make_console
+from rollin.cli.options import Arg, parse
 from rollin.errors import RollinError
 from rollin.paper.tables import tables
 from rollin.report.page import make_report
@@ -17,16 +16,16 @@ from rollin.report.page import make_report
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """One self-contained HTML page, and LaTeX and CSV tables, from directories of runs."""
+    """Write one self-contained HTML page, and LaTeX and CSV tables, about directories of runs."""
 
-    directories: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="DIR")]]
+    directories: Annotated[tuple[Path, ...], Arg("DIR", positional=True)]
     """Run directories, sweeps, or directories with a runs.csv."""
     out: Path | None = None
-    """The page to write; DIR/report.html of the first directory if not given."""
+    """The page to write. Default: report.html in the first directory."""
     title: str | None = None
-    """Title of the page; by default it names the tasks."""
+    """Title of the page. Default: the names of the tasks."""
     study: str | None = None
-    """Show only this study or table of the paper; by default those that the runs belong to."""
+    """Show only this study or table of the paper. Default: those that the runs belong to."""
     images: bool = False
     """Also write every figure as PNG into figures/ beside the page."""
 
@@ -34,8 +33,6 @@ class ReportOptions:
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
     options = parse(ReportOptions, arguments, "report")
-    if not options.directories:
-        raise RollinError("rollin report needs at least one directory of runs.")
     out = options.out or options.directories[0] / "report.html"
     if out.suffix != ".html":
         raise RollinError(f"--out must end in .html, got {out}.")

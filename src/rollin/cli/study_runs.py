@@ -1,27 +1,65 @@
-"""The runs of a study: on all cores or a cluster, with a report at the end."""
+"""The runs of a study: on all cores or a cluster, with progress and a report at the end."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
-from rollin.analysis.collect import collect
-from rollin.analysis.results import StudyResults
-from rollin.cli.arguments import make_console
-from rollin.cli.sweep_options import WIDE, PlaceOptions
-from rollin.cli.sweeping import run_sweep
-from rollin.report.maps import goal_path, reward_maps
-from rollin.report.page import make_report
-from rollin.report.style import PICTURES, save_picture, styled
-from rollin.report.terminal import terminal_tables
-from rollin.runs.files import make_directory
-from rollin.sweeps.jobs import Executor
-from rollin.sweeps.run import executor
+from rollin.checks import at_least, positive
+from rollin.cli.console import SweepProgress, live, make_console, stop_on_signal
+from rollin.errors import RollinError
+from rollin.sac.config import LearnerName
+from rollin.sweeps.local import executor
+from rollin.sweeps.queue import RETRIES, Executor, Job, run_jobs
 from rollin.sweeps.study import Study
-from rollin.sweeps.sweep import Sweep, jobs_of
+from rollin.sweeps.sweep import Backlog, Sweep
 
-PICTURES_OF: dict[str, Callable[[], Figure]] = {"reward-maps": reward_maps, "goal-path": goal_path}
+if TYPE_CHECKING:
+    from rollin.analysis.results import StudyResults
+
+
+WIDE = 140  # columns of tables where the output is not a terminal
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where runs are done, and how many at a time."""
+
+    jobs: int | None = None
+    """Number of parallel runs. Default: one per core, or as many as the cluster has room for."""
+    backend: Literal["local", "ray"] = "local"
+    """local: processes on this machine; ray: a Ray cluster (needs the extra ray)."""
+    address: str | None = None
+    """Address of a running Ray cluster: auto or host:port. Default: RAY_ADDRESS, or a new cluster
+    on this machine if that is not set."""
+    storage: Literal["auto", "shared", "fetch"] = "auto"
+    """Where runs on a cluster write: to --out, if all machines can see it (shared), or to a local
+    disk from which the files are fetched (fetch); auto: each run finds out."""
+    learner: LearnerName = "cpu"
+    """cpu, or jax for GPUs (needs the extra jax)."""
+    gpus: float = 1.0
+    """Fraction of a GPU for each run with --learner jax, on a cluster with GPUs."""
+    retries: int = RETRIES
+    """How often a failed run is retried."""
+    until: int | None = None
+    """Stop every run at this step, with a checkpoint. The same command with a later step, or
+    without one, resumes the runs."""
+
+
+def check_place(options: PlaceOptions) -> None:
+    """Refuse options that do not go together."""
+    at_least(0, "--retries", options.retries)
+    positive("--gpus", options.gpus)
+    if options.until is not None:
+        at_least(1, "--until", options.until)
+    if options.jobs is not None:
+        at_least(1, "--jobs", options.jobs)
+    if options.backend == "local":
+        for name in ("address", "storage", "gpus"):
+            if getattr(options, name) != getattr(PlaceOptions, name):
+                raise RollinError(f"--{name} belongs to --backend ray.")
 
 
 def run_and_report(
@@ -35,37 +73,40 @@ def run_and_report(
     known: Sequence[Study] = (),
     notes: Sequence[str] = (),
     title: str | None = None,
-    show: Callable[[StudyResults, Console], None] | None = None,
+    show: Callable[["StudyResults", Console], None] | None = None,
 ) -> int:
     """Run a study's sweep, and write its report.
 
-    known: studies that runs there may belong to, too; show: what the terminal shows of the results,
-    their tables if not given.
+    known: studies that runs there may also belong to; show: prints the results. Default: tables.
     """
-    jobs = jobs_of(study, out, seeds, scale, place.until, learner=place.learner)
-    sweep = Sweep(study, scale, out, tuple(jobs))
+    from rollin.analysis.collect import collect  # these load all that draws
+    from rollin.report.page import make_report
+
+    sweep = study.sweep(out, seeds, scale, place.until, learner=place.learner)
     console = make_console()
     for note in notes:
         console.print(f"Note: {note}", style="yellow", soft_wrap=True)
     end = run_sweep(sweep, executor_of(place, out, command), command, console, place.retries)
     if end.complete and end.finished:
         page = out / "report.html"
-        found = collect([out], known, unfinished=place.until is not None)
-        for results in make_report(found, page, known, title, only=study.name):
+        collection = collect([out], known, unfinished=place.until is not None)
+        for results in make_report(collection, page, known, title, only=study.name):
             (show or show_tables)(results, console)
         console.print(f"Report: {page.resolve()}", soft_wrap=True)
     end.check()
     return end.code
 
 
-def show_tables(results: StudyResults, console: Console) -> None:
-    """The tables of a study, on the terminal."""
-    for shown in terminal_tables(results):
-        console.print(shown)
+def show_tables(results: "StudyResults", console: Console) -> None:
+    """Print the tables of a study."""
+    from rollin.report.exports import terminal_tables
+
+    for table in terminal_tables(results):
+        console.print(table)
 
 
 def length_notes(study: Study, seeds: int, scale: float) -> list[str]:
-    """In what the runs differ from the study's, in words."""
+    """Return the text of how the runs differ from the study's."""
     whose = "the paper's" if study.printed else "the study's"
     notes: list[str] = []
     if scale != 1:
@@ -81,22 +122,70 @@ def length_notes(study: Study, seeds: int, scale: float) -> list[str]:
 
 
 def executor_of(place: PlaceOptions, out: Path, command: str) -> Callable[[], Executor]:
-    """What makes the place where the runs are done."""
+    """Return what makes the place where runs are done."""
     if place.backend == "local":
         return executor(out, command, place.jobs)
     where = {"address": place.address, "gpus": place.gpus, "storage": place.storage}
     return executor(out, command, place.jobs, place.backend, **where)
 
 
-def draw(study: Study, out: Path | None) -> int:
-    """A figure that needs no runs, as PNG and SVG."""
-    directory = out or Path("runs") / study.name
-    make_directory(directory)
-    console = make_console(WIDE)
-    with styled():
-        figure = PICTURES_OF[study.name]()
-        for suffix in PICTURES:
-            path = directory / f"{study.name}{suffix}"
-            save_picture(path, figure)
-            console.print(f"Picture: {path}", soft_wrap=True)
-    return 0
+@dataclass(frozen=True)
+class SweepEnd:
+    """How a sweep ended: whether all that could be done is done, and what could not.
+
+    code: the exit code that goes with it, if nothing went wrong.
+    """
+
+    complete: bool
+    finished: int
+    problem: str | None
+    code: int = 0
+
+    def check(self) -> None:
+        """Raise what went wrong, once all else is done."""
+        if self.problem is not None:
+            raise RollinError(self.problem)
+
+
+def run_sweep(
+    sweep: Sweep,
+    make_executor: Callable[[], Executor],
+    command: str,
+    console: Console,
+    retries: int = RETRIES,
+) -> SweepEnd:
+    """Run the jobs that are not finished."""
+    executor = make_executor()  # first: a cluster that does not answer leaves nothing behind
+    backlog = sweep.plan(command)
+    for job, why in backlog.broken:
+        console.print(f"Skipped {job.name}: {why}", style="yellow", soft_wrap=True)
+    total = len(sweep.jobs) - len(backlog.broken)
+    progress = SweepProgress(total, len(backlog.done), console, sweep.title)
+    with stop_on_signal() as should_stop, live(progress):
+        failed = run_jobs(
+            backlog.todo, executor, retries=retries, on_event=progress.take, should_stop=should_stop
+        )
+    complete = progress.done + len(failed) == total
+    if not complete:
+        console.print(
+            f"Stopped at {progress.done} of {total} runs. Resume with: {command}", soft_wrap=True
+        )
+    problem = _problem(sweep, backlog, failed, progress, retries)
+    return SweepEnd(complete, progress.done, problem, 0 if complete else should_stop.code)
+
+
+def _problem(
+    sweep: Sweep, backlog: Backlog, failed: list[Job], progress: SweepProgress, retries: int
+) -> str | None:
+    parts: list[str] = []
+    if failed:
+        name = failed[0].name
+        parts.append(
+            f"{len(failed)} of {len(sweep.jobs)} runs failed, each after up to {retries + 1} "
+            f"attempts, the first being {name} ({progress.overview.failed[name].rstrip('.')}); the "
+            "same command tries them again."
+        )
+    if backlog.broken:
+        job, why = backlog.broken[0]
+        parts.append(f"Skipped run directories: {len(backlog.broken)}, the first {job.out}: {why}")
+    return " ".join(parts) or None

@@ -1,74 +1,68 @@
 """`rollin sweep`: a study of one's own, over a grid of options or from a file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 from rollin.checks import at_least, flag, positive
-from rollin.cli.arguments import parse, spelled_out, typed_command
-from rollin.cli.sweep_options import PlaceOptions, check_place
+from rollin.cli.console import typed_command
+from rollin.cli.options import Arg, make, option_groups, read
+from rollin.cli.study_runs import PlaceOptions, check_place, length_notes, run_and_report
 from rollin.cli.train import task_among
-from rollin.errors import RollinError
+from rollin.errors import OPTION_NAMES, RollinError
 from rollin.imports import is_factory, load_named, name_code
 from rollin.paper.tables import tables
 from rollin.runs.engines import engine_for
-from rollin.runs.options import option_names, read_value
-from rollin.sweeps.build import block, grid_from, reading, usual_readings
-from rollin.sweeps.select import select
-from rollin.sweeps.study import Study, checked_study
-from rollin.sweeps.study_file import study_from
+from rollin.runs.spec import option_names, read_value
+from rollin.sweeps.condition import block, grid_from, reading, select, usual_readings
+from rollin.sweeps.study import Study, checked_study, study_from
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Many runs of a task: every point of a grid of options, with several seeds, and a report.
+    """Run every point of a grid of options with several seeds, and write a report.
 
-    If interrupted, the same command resumes it. Options of rollin train that are
+    If interrupted, the same command resumes the sweep. Options of rollin train that are
     not listed here apply to all runs: rollin sweep point-umaze --grid beta=0,0.1 --steps 20000.
     """
 
-    what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TASK")]]
+    what: Annotated[str, Arg("TASK", positional=True)]
     """A task, as in rollin train; a study in a FILE.toml; or module:STUDY, a rollin.Study."""
-    grid: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    grid: Annotated[tuple[str, ...], Arg(repeat=True)] = ()
     """Values of an option, such as beta=0,0.1 or delta=1/12,1/24; once for each option."""
     seeds: int | None = None
-    """Seeds 0 … N-1 of every condition; 10, or the study's own number, if not given."""
-    against: str | None = None
-    """The baseline that all others are compared with, such as beta=0."""
-    readings: tuple[str, ...] = ()
-    """What is read of the runs, at their end or at a step: kappa, return_final@100000.
+    """Seeds 0 … N-1 of every condition. Default: 10, or the study's own number."""
+    baseline: Annotated[str | None, Arg(aliases=("against",))] = None
+    """The condition that all others are compared with, such as beta=0."""
+    metrics: Annotated[tuple[str, ...], Arg(aliases=("readings",))] = ()
+    """Metrics to compare, at the end of the runs or at a step: kappa, return_final@100000.
     Default: κ and success on the final context; the return where there is no curriculum."""
     scale: float = 1.0
     """Shorten training by this factor."""
     name: str | None = None
-    """Name of the study; TASK-sweep if not given."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Directory of the sweep; runs/NAME if not given."""
+    """Name of the study. Default: TASK-sweep."""
+    out: Annotated[Path | None, Arg("DIR")] = None
+    """Directory of the sweep. Default: runs/NAME."""
     trust: bool = False
-    """Run the code that a FILE.toml names as a task, module:factory."""
+    """Run the code that a FILE.toml names as its task, module:factory."""
     place: PlaceOptions = field(default_factory=PlaceOptions)
 
 
 SEEDS = 10  # of a sweep that names no number
-OWN = ("what", "grid", "seeds", "against", "readings", "scale", "name", "out", "trust", "jobs",
-       "backend", "address", "storage", "learner", "gpus", "retries", "help")  # fmt: skip
-"""Options of this command, which are not those of the runs."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point of the subcommand."""
-    ours, theirs = split(task_first(arguments))
-    options = parse(SweepOptions, spelled_out(ours, ()), "sweep")
+    of_runs: dict[str, list[str] | bool] = {}
+    groups = option_groups(SweepOptions)
+    about = SweepOptions.__doc__ or ""
+    options = make(SweepOptions, read(groups, task_first(arguments), "sweep", about, of_runs))
     check_place(options.place)
     positive("--scale", options.scale)
     if options.seeds is not None:
         at_least(1, "--seeds", options.seeds)
-    made = make_study(options, theirs)
-    from rollin.cli.study_runs import length_notes, run_and_report  # loads all that draws
-
+    made = make_study(options, run_options(of_runs))
     seeds = options.seeds or made.seeds
     short = "" if options.scale == 1 else f"-scale-{options.scale:g}"
     return run_and_report(
@@ -84,47 +78,40 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def task_first(arguments: Sequence[str]) -> list[str]:
-    """The words with the task before all options, of which it is no value, wherever it stands."""
-    found = list(arguments)
-    task = task_among(found)
-    if task is not None:
-        found.remove(task)
-        found.insert(0, task)
-    return found
-
-
-def split(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """What this command takes, and the options of the runs by name."""
-    ours: list[str] = []
-    theirs: dict[str, Any] = {}
+    """Return the words with the task first, so that it is not read as a value of an option."""
     words = list(arguments)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or name.replace("-", "_") in OWN:
-            ours.append(word)
-            continue
-        values = [value] if equals else []
-        while not equals and words and not words[0].startswith("--"):
-            values.append(words.pop(0))
-        key, off = name.replace("-", "_"), name.startswith("no-")
-        if not values:
-            theirs[key.removeprefix("no_") if off else key] = not off
-        else:
-            read = [read_value(text) for text in values]
-            theirs[key] = read[0] if len(read) == 1 else read
-    return ours, theirs
+    task = task_among(words)
+    if task is not None:
+        words.remove(task)
+        words.insert(0, task)
+    return words
+
+
+def run_options(words: Mapping[str, list[str] | bool]) -> dict[str, Any]:
+    """Return the options of the runs by name, from the words that follow each."""
+    options: dict[str, Any] = {}
+    for name, given in words.items():
+        values = [read_value(text) for text in given] if isinstance(given, list) else [given]
+        options[OPTION_NAMES.get(name, name)] = values[0] if len(values) == 1 else values
+    return options
+
+
+def with_own_names(text: str) -> str:
+    """Return batch=32 for batch-size=32: options in a grid have the names that hashes have."""
+    name, equals, values = text.partition("=")
+    name = name.replace("-", "_")
+    return f"{OPTION_NAMES.get(name, name)}{equals}{values}"
 
 
 def make_study(options: SweepOptions, given: dict[str, Any]) -> Study:
-    """The study that the command line describes."""
+    """Return the study that the command line describes."""
     what = options.what
     name_code(what)
     if what.endswith(".toml"):
-        found = study_from(Path(what), trust=options.trust)
+        study = study_from(Path(what), trust=options.trust)
     else:
-        found = _imported(what)
-    if found is not None:
+        study = _imported(what)
+    if study is not None:
         if options.grid or given:
             names = [f"--grid {text}" for text in options.grid] + [flag(name) for name in given]
             raise RollinError(
@@ -137,20 +124,20 @@ def make_study(options: SweepOptions, given: dict[str, Any]) -> Study:
             )
         preset = engine_for(what).preset(what)
         listed = {n: _listed(n, v, type(preset)) for n, v in given.items()}
-        conditions = block(what, grid_from(options.grid), listed)
+        conditions = block(what, grid_from(tuple(map(with_own_names, options.grid))), listed)
         plain = what.replace(":", ".").removesuffix(".npz").rpartition("/")[2] + "-sweep"
         seeds = options.seeds or SEEDS
-        found = checked_study(options.name or plain, conditions, usual_readings(what), seeds=seeds)
-    if options.readings:
-        found = replace(found, readings=tuple(map(reading, options.readings)))
-    if options.against is not None:
-        select(found.conditions, options.against, "--against")
-        found = replace(found, baseline=options.against)
-    return replace(found, name=options.name) if options.name else found
+        study = checked_study(options.name or plain, conditions, usual_readings(what), seeds=seeds)
+    if options.metrics:
+        study = replace(study, readings=tuple(map(reading, options.metrics)))
+    if options.baseline is not None:
+        select(study.conditions, options.baseline, "--baseline")
+        study = replace(study, baseline=options.baseline)
+    return replace(study, name=options.name) if options.name else study
 
 
 def _listed(name: str, value: Any, kind: type[Any]) -> Any:
-    """A single value of an option that takes several, such as --hidden 32."""
+    """Return a single value as a list if the option takes several, such as --hidden-sizes 32."""
     if name not in option_names(kind) or isinstance(value, list):
         return value
     default = kind()
@@ -160,15 +147,15 @@ def _listed(name: str, value: Any, kind: type[Any]) -> Any:
 
 
 def _imported(what: str) -> Study | None:
-    """The study that module:NAME names; None if it is something else."""
+    """Return the study that module:NAME names; None if it is something else."""
     if not is_factory(what):
         return None
-    found = load_named(
+    named = load_named(
         what,
         "Give module:factory or module:STUDY, where the module can be imported from here.",
     )
-    if not isinstance(found, Study):
+    if not isinstance(named, Study):
         return None
-    for condition in found.conditions:  # which the module's own code names
+    for condition in named.conditions:  # which the module's own code names
         name_code(condition.task)
-    return found
+    return named

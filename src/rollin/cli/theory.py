@@ -1,73 +1,138 @@
 """`rollin theory TASK`: the paper's assumptions, constants and bounds on an MDP."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-import tyro
+import numpy as np
+from rich.console import Console
+from safetensors import SafetensorError
+from safetensors.numpy import load
 
 from rollin.checks import at_least
-from rollin.cli._theory_json import as_json
-from rollin.cli._theory_run import Run, read_run
-from rollin.cli._theory_tables import (
-    assumptions_table,
-    bounds_table,
-    compare,
-    constants_table,
-    mismatch_table,
-    scaling_table,
-    smallest_table,
-    starts_table,
-    step_size_table,
-)
-from rollin.cli.arguments import make_console, parse
+from rollin.cli.console import make_console
+from rollin.cli.options import Arg, parse
+from rollin.cli.theory_tables import show, smallest_table, summary
+from rollin.errors import RollinError
 from rollin.imports import name_code
-from rollin.runs.engines.tabular_options import TabularConfig
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines import spec_of
+from rollin.runs.engines.tabular import TABULAR_TASKS, TabularConfig, load_mdp, mdp_of
 from rollin.runs.files import write_json
-from rollin.runs.mdps import load_mdp
-from rollin.tabular.magnitude import Magnitude
-from rollin.tabular.step_size import StepSizeCondition
-from rollin.tabular.theory import Theory, analyse
-from rollin.tabular.totals import total
+from rollin.runs.trust import check_trust
+from rollin.safe_open import LARGEST_POLICY, read_bounded
+from rollin.tabular import soft
+from rollin.tabular.mdp import ContextualMDP
+from rollin.tabular.soft import SoftOptimum
+from rollin.tabular.theory.analysis import Theory, analyse, learned_terms
+from rollin.tabular.theory.constants import Magnitude, StepSizeCondition, total
 
 WIDTH = 118  # of the tables where the output is not a terminal
 
 
 @dataclass(frozen=True)
 class TheoryOptions:
-    """Assumptions, constants and bounds of the paper on an MDP and its curriculum."""
+    """Compute the paper's assumptions, constants and bounds on an MDP and its curriculum."""
 
-    task: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TASK")]]
-    """four-rooms, a FILE.npz with your own MDP, or module:factory that returns one; or the
-    directory of a tabular run, whose MDP and options are then used."""
+    task: Annotated[str, Arg("TASK", positional=True)]
+    """four-rooms, a FILE.npz with your own MDP, module:factory that returns one, or the directory
+    of a tabular run, which gives its MDP and options."""
     reward: Literal["easy", "hard"] | None = None
-    """Reward of four rooms; easy if not given."""
+    """Reward of four rooms. Default: easy."""
     alpha: float | None = None
-    """Entropy coefficient α > 0; 0.01, or the run's, if not given."""
+    """Entropy coefficient α > 0. Default: 0.01, or the run's."""
     beta: float | None = None
-    """Mixing ratio β ∈ (0, 1); 0.75, or the run's, if not given."""
+    """Mixing ratio β ∈ (0, 1). Default: 0.75, or the run's."""
     gamma: float | None = None
-    """Discount γ < 1; the task's own if not given."""
+    """Discount γ < 1. Default: the task's own."""
     smooth_rho: float = 0.0
     """Share of a uniform distribution mixed into ρ; the bounds need ρ(s) > 0 everywhere."""
     mu: Literal["recursive", "rho"] | None = None
-    """Where the roll-in that is analysed starts. recursive: in μ_{k-1}, as in equation 1, which the
-    theorems are about; rho: in ρ, as in rollin train, whose runs are then nearer to the published
-    ones. Default: recursive, or as the run did."""
+    """Where the roll-in that is analysed starts. recursive: in μ_{k-1}, as in equation 1 and the
+    theorems; rho: in ρ, as in rollin train. Default: recursive, or as the run did."""
     delta: float = 0.1
     """Tolerance level δ of the theorem."""
     zeta: float = 0.5
     """The optimisation constant ζ ∈ (0, 1)."""
     epsilon: float | None = None
-    """Target ε of the theorem; ε_0 / 2 if not given, as in the induction of Theorem 4.3."""
+    """Target ε of the theorem. Default: ε_0 / 2, as in the induction of Theorem 4.3."""
     phase1_steps: int | None = None
-    """T_1 in the condition on phase 1's step size; 1000, or the run's, if not given."""
+    """T_1 in the condition on phase 1's step size. Default: 1000, or the run's."""
     json: Path | None = None
     """Also write everything to this file."""
     trust: bool = False
-    """Run the code that a run names as its task, module:factory, though you did not make it."""
+    """Run the code that a run names, module:factory, even if another user made the run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished tabular run.
+
+    log_min_pi: by context, as in result.json; learning_rate: of two-phase-spg alone.
+    """
+
+    path: Path
+    config: TabularConfig
+    mdp: ContextualMDP
+    log_min_pi: list[float | None]
+    learning_rate: float | None
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the run recorded its smallest probabilities on some context."""
+        return any(least is not None for least in self.log_min_pi)
+
+    def predictor(self, optima: Sequence[SoftOptimum]) -> list[Magnitude]:
+        """Return R's terms with the run's own policies and start distributions, unsmoothed."""
+        path = self.path / "policy.safetensors"
+        try:
+            policies = load(read_bounded(path, LARGEST_POLICY)).get("log_policies", ())
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise RollinError(f"{path} cannot be read: {error}.") from error
+        recursive = self.config.mu == "recursive"
+        log_pis = [soft.log_softmax(policy) for policy in policies]
+        return learned_terms(self.mdp, optima, log_pis, self.config.beta, recursive=recursive)
+
+
+def read_run(task: str, fixed: Mapping[str, Any], *, trust: bool = False) -> Run | None:
+    """Return the finished tabular run that a task names, or None; raise for another run.
+
+    fixed: options that only the run itself may set; None where not given. trust: whether code that
+    the run names may be run though this user did not make it.
+    """
+    directory = RunDirectory(Path(task))
+    if task in TABULAR_TASKS or not directory.exists:
+        return None
+    spec = spec_of(directory)
+    config = spec.config
+    if not isinstance(config, TabularConfig):
+        raise RollinError(
+            f"{task} is a run of {spec.task}, which is not a tabular task: the theory is "
+            "about finite MDPs."
+        )
+    for name, given in fixed.items():
+        used = getattr(config, name)
+        if given is not None and given != used:
+            raise RollinError(
+                f"{task} was run with {name} = {used}, got --{name} {given}: leave it out, "
+                f"or name the task {spec.task} instead of the run."
+            )
+    if not directory.finished:
+        raise RollinError(f"{task} is not finished: rollin resume {task} finishes it.")
+    check_trust(directory.path, directory.config, trust=trust)
+    mdp = mdp_of(spec)
+    result = directory.result()
+    if directory.config.fingerprint != mdp.fingerprint():
+        raise RollinError(f"{spec.task} is no longer the task that {task} was run on.")
+    return Run(
+        directory.path,
+        config,
+        mdp,
+        result.get("log_min_pi", []),
+        result.get("learning_rate") if config.algorithm == "two-phase-spg" else None,
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -76,15 +141,15 @@ def main(arguments: Sequence[str]) -> int:
     fixed = {name: getattr(options, name) for name in ("reward", "alpha", "gamma")}
     name_code(options.task)
     run = read_run(options.task, fixed, trust=options.trust)
-    config = TabularConfig(mu="recursive") if run is None else run.config
     if run is None:
+        config = TabularConfig(mu="recursive")
         mdp = load_mdp(options.task, reward=options.reward or "easy", gamma=options.gamma)
     else:
+        config = run.config
         mdp = run.mdp
-    alpha = config.alpha if options.alpha is None else options.alpha
     theory = analyse(
         mdp.smooth_rho(options.smooth_rho),
-        alpha,
+        config.alpha if options.alpha is None else options.alpha,
         config.beta if options.beta is None else options.beta,
         delta=options.delta,
         zeta=options.zeta,
@@ -97,174 +162,94 @@ def main(arguments: Sequence[str]) -> int:
     last = theory.constants_rollin[-1]
     condition = StepSizeCondition(T1, last.L, last.C_delta)
     learned = [] if run is None else run.predictor(theory.optima)
-    show(options, theory, condition, run, learned)
-    if options.json is not None:
-        write_json(options.json, as_json(theory, condition, run, learned))
-    return 0
-
-
-def show(
-    options: TheoryOptions,
-    theory: Theory,
-    condition: StepSizeCondition,
-    run: Run | None,
-    learned: list[Magnitude],
-) -> None:
-    """Print everything."""
-    mdp, console = theory.mdp, make_console(WIDTH)
+    console = make_console(WIDTH)
+    mdp = theory.mdp
     console.print(
         f"{options.task}: S = {mdp.n_states}, A = {mdp.n_actions}, K = {mdp.K}, "
         f"γ = {mdp.gamma:g}, α = {theory.alpha:g}, β = {theory.beta:g}, "
         f"δ = {options.delta:g}, ζ = {options.zeta:g}"
     )
-    console.print(f"{which_mu(theory)}\n")
-    if mdp.rho.min() == 0:
-        console.print(
-            "ρ is 0 on some states: the theorem's constants need ρ(s) > 0 everywhere and are "
-            "not defined here. Add --smooth-rho 0.01 to mix in 1 % of a uniform ρ.\n",
-            style="yellow",
-        )
-    for table, notes in (
-        (assumptions_table(theory), []),
-        (constants_table(theory), []),
-        (step_size_table(condition), step_size_notes(theory, condition, run)),
-        (mismatch_table(theory), []),
-        (starts_table(theory), totals_notes(theory)),
-        (scaling_table(theory), [scaling_note(theory)]),
-        (bounds_table(theory), []),
-    ):
-        console.print(table)
-        for note in notes:
-            console.print(note)
-        console.print()
+    show(console, theory, condition, None if run is None else run.learning_rate)
     if run is not None:
-        if run.tracked:
-            console.print(smallest_table(theory))
-        for note in run_notes(run, learned):
-            console.print(note)
-        console.print()
+        show_run(console, theory, run, learned)
     console.print(summary(theory))
+    if options.json is not None:
+        write_json(options.json, as_json(theory, condition, run, learned))
+    return 0
 
 
-def which_mu(theory: Theory) -> str:
-    """Which μ_k is analysed, and how to have `rollin train` take the same."""
-    if theory.recursive:
-        return (
-            "μ_k is recursive, from μ_{k-1} as in equation 1. rollin train rolls in from ρ, "
-            "because its runs are then nearer to the published ones; --mu rho analyses that."
+def show_run(console: Console, theory: Theory, run: Run, learned: list[Magnitude]) -> None:
+    """Print the run's smallest probabilities, and R with its own policies."""
+    if run.tracked:
+        console.print(smallest_table(theory))
+        console.print(
+            f"Over θ_0 and the θ after every step of {run.config.algorithm} (β = "
+            f"{run.config.beta:g}). The constants take the second number, which is about SPG from "
+            "the exact π*_{k-1} (θ = 0 for k = 0); the run began each context with what it had "
+            "learned."
         )
-    return (
-        "μ_k rolls in from ρ, as in rollin train. Equation 1 is recursive, from μ_{k-1}; "
-        "--mu recursive analyses it, and with rollin train runs it."
-    )
-
-
-def step_size_notes(theory: Theory, condition: StepSizeCondition, run: Run | None) -> list[str]:
-    """What the condition leaves of a step, and whether a run met it."""
-    T1 = theory.constants_rollin[-1].T1
-    notes = [
-        "The first term binds for every T_1 ≥ 2, as log T/T < 1/2 and C_δ⁰ is tiny. rollin train "
-        "--algorithm two-phase-spg takes it."
-    ]
-    if not math.isnan(T1.log):
-        notes.append(f"With the T_1 of the theorem itself it is about 1 / {T1}: no step at all.")
-    if run is not None and run.learning_rate is not None:
-        met = "meets" if run.learning_rate <= condition.limit else "does not meet"
-        notes.append(f"The run's η = {run.learning_rate:.3g} {met} the condition.")
-    return notes
-
-
-def totals_notes(theory: Theory) -> list[str]:
-    """Theorem 4.3's totals, and what is left of them here."""
-    totals, K = theory.totals, theory.mdp.K
-    notes = [
-        "θ = 0, π*_{k-1}, ε-optimal: D of these policies; of one that is ε-optimal on ω_{k-1} at "
-        "most ε + 2‖r_k - r_{k-1}‖/(1-γ) (v: vacuous). Σ is over k ≥ 1; ω_0 begins with θ = 0."
-    ]
-    if totals.entering is None:
-        return [*notes, "Without ε_0 there is no phase 2 to begin in, and no total."]
-    notes += [
-        f"K T_2 = {totals.steps} gradient steps, with and without roll-in: T_2 does not depend on "
-        f"μ. Σ T_2 B_2 = {totals.samples_rho} samples without, {totals.samples_mu} with it: "
-        f"{compare(totals.samples_rho, totals.samples_mu)}.",
-    ]
-    if totals.entering + totals.unresolved < K:
-        notes.append(
-            f"These totals hold if all {K} contexts begin in phase 2; {totals.entering} do. The "
-            "others need phase 1, and the theorem says nothing of use about them."
+    else:
+        console.print(
+            f"{run.path} did not record its smallest probabilities: an earlier version made it."
         )
-    if totals.unresolved:
-        notes.append(
-            f"On {totals.unresolved} of them float64 does not resolve whether D < ε_0: D is no "
-            "larger than the rounding errors of the optimum."
-        )
-    if totals.failure >= 1:
-        notes.append(
-            f"Each context may fail with probability δ. For all of them (K+1) δ = "
-            f"{totals.failure:.3g} ≥ 1 promises nothing: that takes δ < {1 / (K + 1):.3g}."
-        )
-    return notes
-
-
-def scaling_note(theory: Theory) -> str:
-    """What the powers of S leave out."""
-    left_out = Magnitude(4 / ((1 - theory.mdp.gamma) * theory.alpha))
-    return (
-        f"Left out are constants such as e^{{4/((1-γ)α)}} = {left_out} in 1/ε_0. Phase 2 stays "
-        "polynomial in S either way."
-    )
-
-
-def run_notes(run: Run, learned: list[Magnitude]) -> list[str]:
-    """Where the run's smallest probabilities come from, and R with its own policies."""
-    return [
-        f"Over θ_0 and the θ after every step of {run.config.algorithm} (β = {run.config.beta:g}). "
-        "The constants take the second number, which is about SPG from the exact π*_{k-1} (θ = 0 "
-        "for k = 0); the run began each context with what it had learned."
-        if run.tracked
-        else f"{run.path} did not record its smallest probabilities: an earlier version made it.",
+    console.print(
         f"R with the run's own policies at its switches and its own μ_k: {total(learned)} over "
-        f"ω_0 … ω_{len(learned) - 1}.",
-    ]
-
-
-def summary(theory: Theory) -> str:
-    """What the tables say, in a few sentences."""
-    violated = [b for b in theory.bounds if not b.holds]
-    vacuous = sum(b.vacuous and b.holds for b in theory.bounds)
-    better = sum(
-        r.mismatch < p.mismatch
-        for p, r in zip(theory.constants[1:], theory.constants_rollin[1:], strict=True)
+        f"ω_0 … ω_{len(learned) - 1}.\n"
     )
-    lines = [
-        f"Lemma B.3 (sub-optimality as a KL divergence) holds to {theory.identity_error:.1e}.",
-        f"{len(theory.bounds) - len(violated)} of {len(theory.bounds)} bounds hold, "
-        f"{vacuous} of them vacuously.",
-        f"Roll-in makes the mismatch ratio smaller on {better} of {theory.mdp.K} contexts.",
-    ]
-    lines += predictor_lines(theory)
-    names = sorted({b.lemma for b in violated})
-    if names:
-        lines.append(f"Violated: {', '.join(names)}.")
-        if not theory.assumptions.shift_holds:
-            lines.append(
-                "The visitation and mismatch bounds assume ‖ρ - d_ρ^{π*_0}‖_1 ≤ ‖ω_1 - ω_0‖, "
-                "which does not hold here."
-            )
-    return "\n".join(lines)
 
 
-def predictor_lines(theory: Theory) -> list[str]:
-    """R and γ', in a sentence each."""
-    found = theory.predictor
-    horizon = 1 / (1 - theory.roll_in_discount)
-    return [
-        "R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π*_{k-1}}‖_∞: "
-        f"{found.R_rolled} with roll-in, {found.R_plain} without, {found.scratch} for ω_K alone "
-        "from θ = 0. Ours and an observation, not a theorem: on locks with γ = 1 - 1/n the steps "
-        "of exact PG grow with R if the policy learned by each switch stands for π*_{k-1}, as in "
-        "rollin theory RUN.",
-        "With an unchanged policy, recursive roll-in tends to visitation with discount "
-        f"γ' = γ/(1-β(1-γ)) = {theory.roll_in_discount:.6g}, {horizon:.4g} steps instead of "
-        f"{1 / (1 - theory.mdp.gamma):.4g}.",
-    ]
+def as_json(
+    theory: Theory, condition: StepSizeCondition, run: Run | None, learned: list[Magnitude]
+) -> dict[str, Any]:
+    """Return all quantities; numbers beyond floats as the natural logarithm `log` (or `loglog`)."""
+    totals = theory.totals
+    limits = ("T1", "L", "terms", "binding", "limit")
+    holds = ("lipschitz_holds", "steps_hold", "gap_holds", "shift_holds")
+    return {
+        "alpha": theory.alpha,
+        "beta": theory.beta,
+        "gamma": theory.mdp.gamma,
+        "mu": "recursive" if theory.recursive else "rho",
+        "roll_in_discount": theory.roll_in_discount,
+        "assumptions": plain(theory.assumptions, *holds),
+        "constants_rho": plain(theory.constants),
+        "constants_mu": plain(theory.constants_rollin),
+        "smallest_probability": plain(theory.smallest),
+        "step_size": {name: plain(getattr(condition, name)) for name in limits},
+        "totals": {
+            "steps": plain(totals.steps),
+            "samples_rho": plain(totals.samples_rho),
+            "samples_mu": plain(totals.samples_mu),
+            "failure": totals.failure,
+            "contexts": [plain(context, "enters", "verdict") for context in totals.contexts],
+        },
+        "scaling": plain(theory.scaling),
+        "predictor": plain(theory.predictor, "R_plain", "R_rolled"),
+        "bounds": [plain(bound, "verdict") for bound in theory.bounds],
+        "identity_error": theory.identity_error,
+        "run": run
+        and {
+            "path": str(run.path),
+            "learning_rate": run.learning_rate,
+            "predictor": plain(learned),
+        },
+    }
+
+
+def plain(value: Any, *properties: str) -> Any:
+    """Return dataclasses, with some of their properties, lists and magnitudes as JSON has them."""
+    if isinstance(value, Magnitude):
+        inner = {"log": value.log} if value.loglog is None else {"loglog": value.loglog}
+        return plain(inner)
+    if is_dataclass(value):
+        names = (*(field.name for field in fields(value)), *properties)
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value

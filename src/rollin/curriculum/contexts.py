@@ -1,27 +1,23 @@
-"""A curriculum: contexts ω_0 … ω_K walked in order, with the progress κ = k / K.
+"""A curriculum of the deep engine: contexts ω_0 … ω_K as real vectors, and the advance rule.
 
-Both engines walk it. `Progress` says where a run stands and keeps the reason of every advance.
-`Curriculum` is the deep engine's: contexts as real vectors, made from a path or a list, with a rule
-of `rollin.curriculum.rules` that says when to go on.
-
-The paper calls three things κ: how far a run has come, the position of a context on its path, and
-what the threshold R(κ) is a function of. Here κ is the first, k / K, which is where the published
-tables lie (docs/results/paper-numbers.md). `positions` are the second, and `threshold_at` says what
-R takes.
+The paper calls three things κ: the progress of a run, the position of a context on its path, and
+the argument of the threshold R(κ). Here κ is the first, k / K, which is where the published tables
+lie (docs/results/paper-numbers.md). `positions` are the second, and `threshold_at` is the argument
+of R.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rollin.checks import at_least, one_of, shown
-from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, Window, as_rule
+from rollin.checks import at_least, check_literals, shown
+from rollin.curriculum.progress import Progress, Window
+from rollin.curriculum.rules import EpisodeRule, Rule, SuccessRate, as_rule
 from rollin.errors import RollinError
 from rollin.texts import short_repr
 
@@ -76,8 +72,7 @@ class Curriculum:
         if not isinstance(self.episodes, int):
             raise RollinError(f"episodes must be a whole number, got {self.episodes!r}.")
         at_least(1, "episodes", self.episodes)
-        one_of("kappa", self.kappa, get_args(KappaReading))
-        one_of("threshold_at", self.threshold_at, get_args(ThresholdArgument))
+        check_literals(self)
         if not isinstance(self.contexts, np.ndarray) or self.contexts.ndim != 2:
             raise RollinError(
                 f"contexts must be an array (K + 1, C), got {shown(self.contexts)}: "
@@ -100,7 +95,7 @@ class Curriculum:
         if not hasattr(self.rule, "threshold_at"):
             raise RollinError(
                 f"The rule must be a ReturnThreshold or a SuccessRate, got {self.rule!r}: "
-                "Curriculum.listed and Curriculum.along take a number, too."
+                "Curriculum.listed and Curriculum.along also take a number."
             )
         for k in range(self.K + 1):
             if not math.isfinite(self.threshold(k)):
@@ -119,7 +114,7 @@ class Curriculum:
     def listed(
         cls, contexts: ArrayLike, rule: Rule | None = None, *, episodes: int = 10
     ) -> "Curriculum":
-        """These contexts one by one; a number as rule is the return threshold R."""
+        """Return a curriculum of these contexts; a number as rule is the return threshold R."""
         array = _vectors(contexts, "Contexts")
         steps = max(len(array) - 1, 1)
         positions = tuple(k / steps for k in range(len(array)))
@@ -137,9 +132,9 @@ class Curriculum:
         kappa: KappaReading = "index",
         threshold_at: ThresholdArgument = "kappa",
     ) -> "Curriculum":
-        """Contexts ω(start), ω(start + Δ), …, ω(1); the last step is shorter if Δ does not fit.
+        """Return contexts ω(start), ω(start + Δ), …, ω(1); the last step may be shorter.
 
-        path: a function of the position, or the corners of a polyline, walked at constant speed.
+        path: a function of the position, or the corners of a polyline at constant speed.
         """
         function: Path = path if callable(path) else polyline(path)
         if not (isinstance(delta, Real) and 0 < delta <= 1):
@@ -149,7 +144,7 @@ class Curriculum:
         first = delta if start == "delta" else start
         if not (isinstance(first, Real) and 0 <= first < 1):
             raise RollinError(f"A curriculum must start at a position in [0, 1), got {first}.")
-        count = math.floor((1 - first) / delta + 1e-9)
+        count = math.floor(min((1 - first) / delta + 1e-9, 1e15))  # infinite for the smallest Δ
         if count > MOST:
             raise RollinError(
                 f"A step Δ of {delta:g} gives {count:,} contexts: choose one of at least "
@@ -170,7 +165,7 @@ class Curriculum:
 
     @classmethod
     def between(cls, start: ArrayLike, goal: ArrayLike) -> "Curriculum":
-        """From an easy context straight to the one that is wanted, with nothing set by hand.
+        """Return contexts on the line from `start` to `goal`; nothing else has to be chosen.
 
         >>> import rollin
         >>> way = rollin.Curriculum.between(start=[0.0, 0.0], goal=[0.0, 8.0])
@@ -184,30 +179,30 @@ class Curriculum:
 
     @property
     def K(self) -> int:
-        """Number of switches; the last context is ω_K."""
+        """Number of advances; the final context is ω_K."""
         return len(self.contexts) - 1
 
     @property
     def kappas(self) -> tuple[float, ...]:
-        """κ of every context, the progress of a run that stands there."""
+        """κ of every context."""
         if self.kappa == "position":
             return self.positions
         return tuple(k / self.K for k in range(self.K + 1))
 
     def progress(self, *, scratch: bool = False) -> Progress:
-        """The beginning: context 0, or the last one if learned from scratch."""
+        """Return the start: context 0, or the final one if learned from scratch."""
         return Progress(self.K, self.K if scratch else 0, kappas=self.kappas)
 
     def threshold(self, k: int) -> float:
-        """What the window's mean must exceed on context k; NaN without a rule."""
+        """Return what the window's mean must exceed on context k; NaN without a rule."""
         return math.nan if self.rule is None else self.rule.threshold_at(self._argument(k))
 
     def _argument(self, k: int) -> float:
-        """What R is a function of, on context k."""
+        """Return the argument of R on context k."""
         return self.positions[k] if self.threshold_at == "position" else k / self.K
 
     def mastered(self, k: int, window: Window) -> str | None:
-        """Why context k is mastered, in words, or None."""
+        """Return the reason why context k is mastered, or None."""
         threshold = self.threshold(k)
         if not (window.full and window.mean > threshold):  # never without a rule
             return None
@@ -224,7 +219,7 @@ class Curriculum:
         kappa: KappaReading | None = None,
         threshold_at: ThresholdArgument | None = None,
     ) -> "Curriculum":
-        """The same path with another step, start, rule, window or reading of κ."""
+        """Return the same path with another step, start, rule, window or reading of κ."""
         made = replace(
             self,
             rule=rule or self.rule,
@@ -251,7 +246,7 @@ class Curriculum:
 
 
 def polyline(corners: ArrayLike) -> Path:
-    """ω(position) that walks the corners (N, C) in a straight line each, at constant speed."""
+    """Return ω(position) along straight lines between the corners (N, C), at constant speed."""
     points = _vectors(corners, "Corners of a path")
     if len(points) < 2:
         raise RollinError(f"A path needs at least two corners, got {len(points)}.")
@@ -261,14 +256,15 @@ def polyline(corners: ArrayLike) -> Path:
         raise RollinError("A path needs finite corners that are not all the same point.")
     at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
 
-    low, high = points.min(0), points.max(0)
+    low = points.min(0)
+    high = points.max(0)
     digits = 12 - math.ceil(math.log10((high - low).max()))  # 5/12 of 24 m are 10 m, not 10 + 2e-15
 
-    def walk(position: float) -> NDArray[np.float64]:
+    def at_position(position: float) -> NDArray[np.float64]:
         place = np.array([np.interp(position, at, column) for column in points.T])
         return np.minimum(np.maximum(np.round(place, digits), low), high)
 
-    return walk
+    return at_position
 
 
 def _refuse_goal(both: NDArray[np.float64]) -> NoReturn:
@@ -286,7 +282,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
 
 
 def _vectors(values: Any, what: str) -> NDArray[np.float64]:
-    """Vectors of one length as an array (N, C)."""
+    """Return vectors of one length as an array (N, C)."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:

@@ -1,30 +1,45 @@
-"""When a context is mastered, without a return R that somebody must know.
+"""When a context is mastered, without a hand-set return R: our extension.
 
-`Gap` puts the threshold between what the behaviour from before the switch earns under ω_k and the
-best that was seen; `Plateau` waits until nothing better comes. Both look at returns through
-differences and ratios alone: r → a r + b with a > 0 changes no decision where episodes have one
-length. Where every episode succeeds, returns may have nothing left to rise by: a long row of
-successes then masters a context, too. Our extension; the paper's R is set by hand.
+The gap rule puts the threshold between a base L, what the behaviour from before the switch earns
+under ω_k, and an aim A, the best return so far: R = L + λ (A - L). `Gap` looks at the returns of
+episodes (the deep engine), `StepGap` at what each learning step reports (the tabular engine).
+`Plateau` waits until no better return comes.
+
+All use differences and ratios only: r → a r + b with a > 0 changes no decision where episodes have
+one length. Where every episode succeeds, returns may have nothing left to rise by: a long row of
+successes then masters a context as well.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
-from rollin.checks import at_least, require_number
-from rollin.curriculum.rules import Window
+from rollin.checks import at_least, positive, require_number, shown
+from rollin.curriculum.progress import Window
+from rollin.curriculum.state import HasState, State, Stateful
 from rollin.errors import RollinError
 from rollin.texts import short_repr
 
+SHARE = 0.6  # λ, the part of the gap that must be closed
+RISE = 0.05  # of the gap: a best value counts as a new one if it is that much better
 FIRST = 5  # episodes under ω_k that stand for the behaviour before, where nothing can be relabelled
 ERRORS = 3  # standard errors by which the mean must exceed the base
-RISE = 0.05  # of the gap: a best return counts as a new one if it is that much better
 SETTLED = 3  # windows without a new best
 LONGEST = 10  # windows of successes in a row, after which returns that still rise do not matter
 
 
+def gap_threshold(base: float, aim: float, share: float) -> float:
+    """Return R = L + λ (A - L)."""
+    return base + share * (aim - base)
+
+
+# ------------------------------------------------------------------ by the returns of episodes
+
+
 @runtime_checkable
-class Mastery(Protocol):
+class MasteryRule(HasState, Protocol):
     """Decides from the returns under a context whether it is mastered."""
 
     @property
@@ -33,72 +48,69 @@ class Mastery(Protocol):
         ...
 
     def begin(self, base: Sequence[float] | None, before: float) -> None:
-        """A new context: what earlier behaviour earns there, if it is known.
+        """Begin a new context; base: what earlier behaviour earns there, if known.
 
         before: the mean return that mastered the last context, NaN on the first.
         """
         ...
 
     def add(self, total: float) -> None:
-        """The return of an episode under the context."""
+        """Add the return of an episode under the context."""
         ...
 
     def threshold(self, window: Window) -> float:
-        """What the window's mean must exceed; NaN where nothing can be said yet.
+        """Return what the window's mean must exceed; NaN while that is unknown.
 
         Of an empty window: the least that any window's mean must exceed.
         """
         ...
 
     def mastered(self, window: Window) -> str | None:
-        """Why the context is mastered, in words, or None."""
-        ...
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON-able values."""
-        ...
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
+        """Return the reason why the context is mastered, or None."""
         ...
 
 
-class _Returns:
-    """What both rules keep: the base under ω_k, the best return there, and how long it stands.
+class _Returns(Stateful):
+    """The common state of both rules: base and best return under ω_k, and how old the best is.
 
     base: returns that earlier behaviour earns under ω_k. On the first context these are the first
     W episodes. Later, where nothing can be relabelled, they are the first episodes under ω_k or
     the very first ones of all, whichever are lower: an agent that succeeds at once would leave no
     gap otherwise.
+
+    random: the first episodes of all; early: the first under ω_k, until there is a base; before:
+    mean under ω_{k-1} when that was mastered; risen: the best when it last counted as new; since:
+    episodes since then.
     """
+
+    base: State[list[float] | None] = None
+    random: State[list[float] | None] = None
+    early: State[tuple[float, ...]] = ()
+    before: State[float] = math.nan
+    best: State[float] = -math.inf
+    risen: State[float] = -math.inf
+    since: State[int] = 0
+    count: State[int] = 0
 
     def __init__(self, window: int) -> None:
         self.size = at_least(1, "window", window)
-        self.base: list[float] | None = None
-        self.random: list[float] | None = None  # the first episodes of all
-        self.early: list[float] = []  # the first under ω_k, until there is a base
-        self.before = math.nan  # mean under ω_{k-1} when that was mastered
-        self.best = -math.inf
-        self.risen = -math.inf  # the best when it last counted as new
-        self.since = 0  # episodes since then
-        self.count = 0
 
     def __repr__(self) -> str:
         return short_repr(self, window=self.size)
 
     def begin(self, base: Sequence[float] | None, before: float) -> None:
-        """A new context."""
+        """Begin a new context."""
         self.base = None if base is None else [float(x) for x in base]
         self.before = before
-        self.early = []
+        self.early = ()
         self.best = self.risen = -math.inf
         self.since = self.count = 0
 
     def add(self, total: float) -> None:
-        """The return of an episode under the context."""
+        """Add the return of an episode under the context."""
         self.count += 1
         if self.base is None:
-            self.early.append(total)
+            self.early = (*self.early, total)
             first = self.random is None
             if len(self.early) == (self.size if first else FIRST):
                 self.base = list(self.early)
@@ -123,22 +135,22 @@ class _Returns:
         return max(self.base or self.random or [-math.inf])
 
     def above(self, window: Window) -> bool:
-        """Whether the window's mean lies above the base by more than chance."""
+        """Return whether the window's mean exceeds the base by three standard errors."""
         return window.mean - self.low > ERRORS * self._error(window)
 
     def _error(self, window: Window) -> float:
-        """Standard error of the difference between the window's mean and L."""
+        """Return the standard error of the difference between the window's mean and L."""
         assert self.base is not None
         samples = window.values, self.base
         return math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
 
     def bar(self, window: Window) -> float:
-        """What a full window's mean must exceed to lie above the base by more than chance."""
+        """Return L, plus three standard errors if the window is full."""
         full = window.full and self.base is not None
         return self.low + (ERRORS * self._error(window) if full else 0.0)
 
     def succeeds(self, window: Window) -> str | None:
-        """Why successes alone master the context, in words, or None.
+        """Return the reason if successes alone master the context, else None.
 
         Three windows of them are enough once no better return has come for as long, ten in any
         case.
@@ -150,29 +162,8 @@ class _Returns:
 
     @property
     def settled(self) -> bool:
-        """Whether no better return has come for long."""
+        """Whether three windows of episodes have brought no better return."""
         return self.since >= SETTLED * self.size
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON-able values."""
-        numbers = {name: _finite(getattr(self, name)) for name in ("before", "best", "risen")}
-        return {
-            "base": self.base,
-            "random": self.random,
-            "early": list(self.early),
-            "since": self.since,
-            "count": self.count,
-            **numbers,
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
-        self.base, self.random = _listed(state["base"]), _listed(state["random"])
-        self.early = _listed(state["early"]) or []
-        self.since, self.count = int(state["since"]), int(state["count"])
-        self.before = math.nan if state["before"] is None else float(state["before"])
-        self.best = -math.inf if state["best"] is None else float(state["best"])
-        self.risen = -math.inf if state["risen"] is None else float(state["risen"])
 
 
 class Gap(_Returns):
@@ -184,7 +175,7 @@ class Gap(_Returns):
     L by three standard errors. Successes in all of the last three windows are enough once B has not
     risen for as long, and in all of the last ten windows in any case.
 
-    >>> from rollin.curriculum.rules import Window
+    >>> from rollin.curriculum.progress import Window
     >>> gap, window = Gap(share=0.5, window=2), Window(2)
     >>> gap.begin(base=[0.0, 0.0], before=7.0)
     >>> for total in (10.0, 4.0, 8.0, 9.0):
@@ -196,7 +187,7 @@ class Gap(_Returns):
     'mean return 8.5 of the last 2 episodes > 5, 50 % of the way from 0 to 10'
     """
 
-    def __init__(self, share: float = 0.6, window: int = 10) -> None:
+    def __init__(self, share: float = SHARE, window: int = 10) -> None:
         require_number("The share of the gap", share)
         if not 0 < share < 1:
             raise RollinError(f"The share of the gap must lie in (0, 1), got {share!r}.")
@@ -207,20 +198,20 @@ class Gap(_Returns):
         return short_repr(self, share=self.share, window=self.size)
 
     def _aim(self) -> float:
-        """A: what the gap is measured up to."""
+        """Return A, the upper end of the gap."""
         if math.isnan(self.before) or self.settled:
             return self.best
         return max(self.best, self.before)
 
     def _R(self) -> float:
-        return self.low + self.share * (self._aim() - self.low)
+        return gap_threshold(self.low, self._aim(), self.share)
 
     def threshold(self, window: Window) -> float:
-        """R_k, or three standard errors above L if that is more."""
+        """Return R_k, or three standard errors above L if that is more."""
         return max(self._R(), self.bar(window))
 
     def mastered(self, window: Window) -> str | None:
-        """Why the context is mastered, in words, or None."""
+        """Return the reason why the context is mastered, or None."""
         R = self._R()
         first = math.isnan(self.before)  # whose base are its own episodes
         if not window.full or self.base is None or self.count < self.size * (2 if first else 1):
@@ -238,7 +229,7 @@ class Plateau(_Returns):
 
     Successes in all of these are enough, and in all of the last ten windows in any case.
 
-    >>> from rollin.curriculum.rules import Window
+    >>> from rollin.curriculum.progress import Window
     >>> plateau, window = Plateau(window=2), Window(2)
     >>> plateau.begin(base=[0.0, 0.0], before=7.0)
     >>> for total in (10.0, 9.0, 10.0, 9.0, 10.0, 9.0, 10.0):
@@ -252,11 +243,11 @@ class Plateau(_Returns):
         super().__init__(window)
 
     def threshold(self, window: Window) -> float:
-        """L, or three standard errors above it of a full window."""
+        """Return L, or three standard errors above it for a full window."""
         return self.bar(window)
 
     def mastered(self, window: Window) -> str | None:
-        """Why the context is mastered, in words, or None."""
+        """Return the reason why the context is mastered, or None."""
         if not window.full or self.base is None:
             return None
         if not (self.settled and self.above(window)):
@@ -267,19 +258,169 @@ class Plateau(_Returns):
         )
 
 
+# ------------------------------------------------------------------ by what learning steps report
+
+
+@dataclass(frozen=True)
+class GapConstants:
+    """Constants of `StepGap`; none of them is in the units of a reward.
+
+    share: λ, the part of the gap between base and aim that must be closed; first: F, steps that the
+    base is the mean of; window: W, steps that are averaged later; errors: standard errors by which
+    the mean must exceed the base; rise: part of the gap by which the best must grow to count as a
+    rise; floor: part of the gap to the earlier aim that a lower plateau must have to count as
+    mastery.
+    """
+
+    share: float = SHARE
+    first: int = 3
+    window: int = 20
+    errors: float = 5.0
+    rise: float = RISE
+    floor: float = 0.2
+
+    def __post_init__(self) -> None:
+        at_least(1, "first", self.first)
+        at_least(max(2, self.first), "window", self.window)
+        positive("errors", self.errors)
+        for name in ("share", "rise", "floor"):
+            if not 0 < getattr(self, name) < 1:
+                raise RollinError(f"{name} must lie in (0, 1), got {getattr(self, name)!r}.")
+
+
+class StepGap(Stateful):
+    """Advance when the measure has closed most of the gap between its base and its aim.
+
+    After a switch, L is the mean of the first F measures: what the policy before the switch earns,
+    hardly changed. m is that of the last W, s their deviation, computed from differences of
+    neighbours, so that a drift is no noise. B is the largest m so far.
+    B has *settled* when it has not risen by 5 % of B - L in as many steps as it took to get there.
+    The aim A is the larger of B and the aim of the context before; once B has settled below that,
+    with at least a fifth of the gap, A = B. On the first context B must settle.
+
+        R = L + λ (A - L),   mastered ⇔ m > R and m - L > 5 s √(1/W + 1/F)
+
+    A context is left at once if its base exceeds the last R, or is as large as a measure can be:
+    its lesson is learned already. All this stays the same if measures are shifted, or scaled by a
+    positive number.
+
+    most: the largest value that a measure can have, 1 for a success rate.
+
+    >>> from rollin.curriculum.mastery import StepGap
+    >>> rule = StepGap()
+    >>> reasons = [rule.mastered(1 / (1 + 2.0 ** (5 - t / 10))) for t in range(300)]
+    >>> first = next(t for t, reason in enumerate(reasons) if reason)
+    >>> first, reasons[first]
+    (275, 'measure 1 > 0.613 = 0.0325 + 0.6 (1 - 0.0325), settled')
+    """
+
+    n: State[int] = 0  # steps under this context
+    risen_at: State[int] = 0
+    base: State[float] = 0.0
+    best: State[float] = 0.0
+    risen_to: State[float] = 0.0
+    values: State[tuple[float, ...]] = ()  # the last W measures
+    aim: State[float | None] = None
+    last: State[float | None] = None  # R of the context before
+
+    def __init__(self, constants: GapConstants | None = None, most: float = math.inf) -> None:
+        self.constants = GapConstants() if constants is None else constants
+        self.most = most
+        if not isinstance(self.constants, GapConstants):
+            raise RollinError(
+                f"constants must be a GapConstants, got {shown(constants)}: leave them out for the "
+                "defaults."
+            )
+
+    def __repr__(self) -> str:
+        return short_repr(self, **vars(self.constants))
+
+    def _begin(self) -> None:
+        """Begin a new context."""
+        self.n = self.risen_at = 0
+        self.base = self.best = self.risen_to = 0.0
+        self.values = ()
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing has changed under this context, in two windows of steps."""
+        if self.n < 2 * self.constants.window:
+            return False
+        values = (self.best, *self.values)  # equal but for rounding errors
+        return all(math.isclose(value, self.base, rel_tol=1e-9) for value in values)
+
+    def mastered(self, measured: float) -> str | None:
+        """Add a measure; return the reason to advance, or None to stay."""
+        W = self.constants.window
+        self.n += 1
+        self.values = (*self.values, float(measured))[-W:]
+        mean = _mean(self.values)
+        if self.n == self.constants.first:
+            self.base = self.best = self.risen_to = mean
+            self.risen_at = self.n
+            return self._learned_already()
+        if self.n < W:
+            return None
+        self.best = max(self.best, mean)
+        if self.best - self.risen_to > self.constants.rise * (self.best - self.base):
+            self.risen_to = self.best
+            self.risen_at = self.n
+        return self._closed(mean) if self.n >= 2 * W else None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether no mean has been larger for ten windows, and the context is still not left."""
+        return self.n - self.risen_at >= 10 * self.constants.window
+
+    def _learned_already(self) -> str | None:
+        if self.last is not None and self.base > self.last:
+            why = f"base {self.base:.3g} > {self.last:.3g}, which mastered the context before"
+        elif math.isclose(self.base, self.most):
+            why = f"base {self.base:.3g}, the largest possible"
+        else:
+            return None
+        self._begin()
+        return why
+
+    def _closed(self, mean: float) -> str | None:
+        aim, settled = self._aim()
+        if aim is None:
+            return None
+        share = self.constants.share
+        W = self.constants.window
+        base = self.base
+        R = gap_threshold(base, aim, share)
+        error = _deviation(self.values) * math.sqrt(1 / W + 1 / self.constants.first)
+        if not (mean > R and mean - base > self.constants.errors * error):
+            return None
+        self.aim = aim
+        self.last = R
+        self._begin()
+        reason = f"measure {mean:.3g} > {R:.3g} = {base:.3g} + {share:g} ({aim:.3g} - {base:.3g})"
+        return reason + (", settled" if settled else "")
+
+    def _aim(self) -> tuple[float | None, bool]:
+        """Return A, and whether it is this context's own plateau."""
+        settled = self.n >= 2 * self.risen_at
+        if self.aim is None:
+            return (self.best if settled else None), settled
+        enough = self.best - self.base >= self.constants.floor * (self.aim - self.base)
+        if settled and enough and self.best < self.aim:
+            return self.best, True
+        return max(self.best, self.aim), False
+
+
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Of a sample; 0 of a single value."""
+    """Return the variance of a sample; 0 for a single value."""
     middle = _mean(values)
     return math.fsum((x - middle) ** 2 for x in values) / max(len(values) - 1, 1)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _listed(values: Any) -> list[float] | None:
-    return None if values is None else [float(value) for value in values]
+def _deviation(values: Sequence[float]) -> float:
+    """Return von Neumann's estimate: the root of half the mean squared difference of neighbours."""
+    squares = [(b - a) ** 2 for a, b in pairwise(values)]
+    return math.sqrt(math.fsum(squares) / (2 * len(squares)))

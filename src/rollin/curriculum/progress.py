@@ -1,16 +1,20 @@
-"""Where a run stands on its curriculum, and why it advanced; both engines keep one."""
+"""Progress along a curriculum, and the last episodes under its current context.
 
-from collections.abc import Mapping, Sequence
+Both engines keep a `Progress`; only the deep one keeps a `Window`.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from rollin.curriculum.state import State, Stateful
 from rollin.errors import RollinError
 from rollin.texts import short_repr
 
 
 @dataclass(frozen=True)
 class Advance:
-    """One switch of context: to ω_k after `step` learning steps, and why."""
+    """An advance to ω_k after `step` learning steps, and its reason."""
 
     step: int
     k: int
@@ -18,17 +22,17 @@ class Advance:
 
 
 @dataclass(repr=False)
-class Progress:
-    """Where a run stands: the current context k of 0 … K, and the advances so far.
+class Progress(Stateful):
+    """The current context k of 0 … K, and the advances so far.
 
-    kappas: κ of each context, k / K if not given; completed: when the last context was mastered.
+    kappas: κ of each context, k / K by default; completed: when the final context was mastered.
     """
 
-    K: int
-    k: int = 0
-    advances: list[Advance] = field(default_factory=list)
+    K: State[int]
+    k: State[int] = 0
+    advances: State[list[Advance]] = field(default_factory=list)
     kappas: Sequence[float] = ()
-    completed: Advance | None = None
+    completed: State[Advance | None] = None
 
     def __post_init__(self) -> None:
         if self.K < 1:
@@ -45,75 +49,94 @@ class Progress:
         return self.kappa_of(self.k)
 
     def kappa_of(self, k: int) -> float:
-        """κ ∈ [0, 1] of a context."""
+        """Return κ ∈ [0, 1] of a context."""
         return self.kappas[k] if self.kappas else k / self.K
 
     @property
     def first(self) -> int:
         """The context at the beginning."""
-        return 0 if self.advances else self.k  # who switches began at ω_0
+        return 0 if self.advances else self.k  # a run that has switched began at ω_0
 
     def k_at(self, step: int) -> int:
-        """The context after a step."""
+        """Return the context after a step."""
         reached = [advance.k for advance in self.advances if advance.step <= step]
         return reached[-1] if reached else self.first
 
     def kappa_at(self, step: int) -> float:
-        """κ after a step."""
+        """Return κ after a step."""
         return self.kappa_of(self.k_at(step))
 
     def mean_kappa(self, begin: int, end: int) -> float:
-        """κ averaged over the steps begin + 1 … end."""
+        """Return the mean of κ over the steps begin + 1 … end."""
         k = self.first
-        since, total = begin, 0.0
+        since = begin
+        total = 0.0
         for advance in self.advances:
             at = min(max(advance.step, begin), end)
             total += self.kappa_of(k) * (at - since)
-            k, since = advance.k, at
+            k = advance.k
+            since = at
         return (total + self.kappa_of(k) * (end - since)) / (end - begin)
 
     @property
     def finished(self) -> bool:
-        """Whether the current context is the last one."""
+        """Whether the current context is the final one."""
         return self.k == self.K
 
     def advance(self, step: int, reason: str) -> None:
-        """Go on to the next context."""
+        """Move to the next context."""
         if self.finished:
-            raise RollinError(f"The curriculum already stands at its last context, {self.K}.")
+            raise RollinError(f"The curriculum is at its final context, {self.K}, already.")
         self.move(step, self.k + 1, reason)
 
     def move(self, step: int, k: int, reason: str) -> None:
-        """Go on to any context, or back to one that is easier."""
+        """Move to any context, harder or easier."""
         if not 0 <= k <= self.K:
             raise RollinError(f"The contexts are 0 to {self.K}, got {k}.")
         self.k = k
         self.advances.append(Advance(step, k, reason))
 
     def complete(self, step: int, reason: str) -> None:
-        """Note that the last context is mastered, the first time."""
+        """Record when the final context is first mastered."""
         self.completed = self.completed or Advance(step, self.k, reason)
 
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON-able values."""
-        return {
-            "K": self.K,
-            "k": self.k,
-            "advances": [_listed(a) for a in self.advances],
-            "completed": _listed(self.completed) if self.completed else None,
-        }
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
-        self.K, self.k = int(state["K"]), int(state["k"])
-        self.advances = [_advance(a) for a in state["advances"]]
-        self.completed = _advance(state["completed"]) if state["completed"] else None
+class Window(Stateful):
+    """The last episodes under the current context, as numbers that the rule averages.
 
+    seen, largest: the number of all episodes under the context, and the best of them; streak:
+    successes in a row up to the last episode.
+    """
 
-def _listed(advance: Advance) -> list[Any]:
-    return [advance.step, advance.k, advance.reason]
+    values: State[list[float]]
+    seen: State[int] = 0
+    largest: State[float] = -math.inf
+    streak: State[int] = 0
 
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.values = []
 
-def _advance(listed: Sequence[Any]) -> Advance:
-    step, k, reason = listed
-    return Advance(int(step), int(k), str(reason))
+    def add(self, value: float, *, success: bool = False) -> None:
+        """Add an episode, and drop the oldest when there are too many."""
+        self.values = [*self.values, value][-self.size :]
+        self.largest = max(self.largest, value)
+        self.seen += 1
+        self.streak = self.streak + 1 if success else 0
+
+    def restart(self) -> None:
+        """Forget all episodes: a new context begins."""
+        self.values = []
+        self.seen = 0
+        self.largest = -math.inf
+        self.streak = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are enough episodes to decide."""
+        return len(self.values) == self.size
+
+    @property
+    def mean(self) -> float:
+        """Mean of the episodes in the window; NaN if there is none."""
+        return math.fsum(self.values) / len(self.values) if self.values else math.nan

@@ -1,11 +1,11 @@
-"""When to go on to the next context.
+"""When to advance to the next context, by a threshold.
 
 An `AdvanceRule` decides from what one learning step reports (the tabular engine), an `EpisodeRule`
-from a `Window` of the last episodes under the current context (the deep engine).
+from the last episodes under the current context (the deep engine).
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ class AdvanceRule(Protocol):
     """Decides whether the current context is mastered."""
 
     def mastered(self, measured: float) -> str | None:
-        """The reason to advance in words, or None to stay."""
+        """Return the reason to advance, or None to stay."""
         ...
 
 
@@ -45,17 +45,17 @@ class SuccessRate:
             )
 
     def mastered(self, measured: float) -> str | None:
-        """`measured` is the share of successful trajectories of this step."""
+        """Return the reason if `measured`, a step's share of successes, exceeds the threshold."""
         if measured > self.threshold:
             return f"success rate {measured:.3f} > {self.threshold:g}"
         return None
 
     def measure(self, total: float, success: bool) -> float:
-        """What an episode counts for."""
+        """Return 1 for a success, else 0."""
         return float(success)
 
     def threshold_at(self, at: float) -> float:
-        """The same on every context."""
+        """Return the threshold, the same on every context."""
         return self.threshold
 
 
@@ -76,7 +76,7 @@ class SubOptimality:
             raise RollinError(f"epsilon must be greater than 0, got {self.epsilon}.")
 
     def mastered(self, measured: float) -> str | None:
-        """`measured` is the exact soft sub-optimality of the current policy."""
+        """Return the reason if `measured`, the exact soft sub-optimality, is at most ε."""
         if measured <= self.epsilon:
             return f"sub-optimality {measured:.3g} ≤ {self.epsilon:g}"
         return None
@@ -86,11 +86,11 @@ class EpisodeRule(Protocol):
     """Decides from the last episodes whether a context is mastered."""
 
     def measure(self, total: float, success: bool) -> float:
-        """What an episode counts for, from its return and whether it was successful."""
+        """Return the number that an episode adds to the window."""
         ...
 
     def threshold_at(self, at: float) -> float:
-        """What the mean of the window must exceed.
+        """Return what the mean of the window must exceed.
 
         at: κ of the context, or what the curriculum's `threshold_at` names instead.
         """
@@ -117,59 +117,15 @@ class ReturnThreshold:
         return short_repr(self, R=self.R)
 
     def measure(self, total: float, success: bool) -> float:
-        """An episode's return."""
+        """Return the episode's return."""
         return total
 
     def threshold_at(self, at: float) -> float:
-        """R, or R(κ)."""
+        """Return R, or R(κ)."""
         value = self.R(at) if callable(self.R) else self.R
         if not isinstance(value, Real):
             raise RollinError(f"R({at:g}) must be a number, got {value!r}.")
         return float(value)
-
-
-class Window:
-    """What the last episodes under the current context counted for."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.values: list[float] = []
-        self.seen = 0  # episodes under the current context
-        self.largest = -math.inf  # the best of them
-        self.streak = 0  # successes in a row, up to the last episode
-
-    def add(self, value: float, *, success: bool = False) -> None:
-        """Add an episode, and drop the oldest when there are too many."""
-        self.values = [*self.values, value][-self.size :]
-        self.largest = max(self.largest, value)
-        self.seen += 1
-        self.streak = self.streak + 1 if success else 0
-
-    def restart(self) -> None:
-        """Forget all episodes: a new context begins."""
-        self.values, self.seen, self.largest, self.streak = [], 0, -math.inf, 0
-
-    @property
-    def full(self) -> bool:
-        """Whether enough episodes were seen to decide."""
-        return len(self.values) == self.size
-
-    @property
-    def mean(self) -> float:
-        """Mean of the episodes in the window; NaN if there is none."""
-        return math.fsum(self.values) / len(self.values) if self.values else math.nan
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on, as JSON-able values."""
-        largest = self.largest if self.values else None
-        state = {"values": self.values, "seen": self.seen, "largest": largest}
-        return {**state, "streak": self.streak} if self.streak else state
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
-        self.values, self.seen = [float(v) for v in state["values"]], int(state["seen"])
-        self.largest = -math.inf if state["largest"] is None else float(state["largest"])
-        self.streak = int(state.get("streak", 0))  # earlier versions have none
 
 
 Rule = EpisodeRule | float | Callable[[float], float]
@@ -177,7 +133,7 @@ Rule = EpisodeRule | float | Callable[[float], float]
 
 
 def as_rule(rule: Any) -> Any:
-    """A rule, from one, from a threshold R or from a function R(κ); None stays None."""
+    """Return the rule of a threshold R or of a function R(κ); rules and None stay as they are."""
     if rule is None:
         return None
     if hasattr(rule, "threshold_at") and hasattr(rule, "measure"):

@@ -1,22 +1,22 @@
 """Deterministic episodes, plain or under a context, always from the same first states."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.arrays import Float
-from rollin.envs.box_env import BoxEnv, EnvStep
-from rollin.envs.context_env import ContextEnv, ContextStep
-from rollin.envs.context_handle import ContextHandle
+from rollin.envs.box_env import BoxEnv
+from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.errors import RollinError
-from rollin.policy import Policy
+from rollin.policy import Float, Policy
 from rollin.sac.learner import SACLearner
 
 EVALUATION_SEED = 10_000  # of the first episode; the same episodes at every evaluation
 
+Step = tuple[Any, float, bool, bool]
+"""The next observation, the reward, whether the episode is a success so far, whether it is over."""
 Act = Callable[[Float], Float]
 """From an observation, joined with the context if there is one, to an action in [-1, 1]^A."""
 
@@ -43,16 +43,18 @@ class Evaluation:
 def evaluate(
     env: BoxEnv, act: Act, episodes: int, pause: Callable[[], None] = lambda: None
 ) -> Evaluation:
-    """Act through some episodes of a plain environment, which has no successes.
+    """Evaluate on a plain environment, which has no successes.
 
-    pause: called before each step, and may end it all by raising.
+    pause: called before each step; it may stop the evaluation by raising.
     """
 
-    def step(action: Float) -> EnvStep:
+    def step(observation: Float, success: bool) -> Step:
+        action = act(observation)
         pause()
-        return env.step(action)
+        result = env.step(action)
+        return result.observation, result.reward, success, result.terminated or result.truncated
 
-    return _play(env.reset, step, act, lambda seen: False, episodes)
+    return _play(env.reset, step, episodes, EVALUATION_SEED)
 
 
 def evaluate_context(
@@ -64,13 +66,13 @@ def evaluate_context(
     seed: int = EVALUATION_SEED,
     on_outcome: Callable[[int, Float], None] = lambda episode, outcome: None,
 ) -> Evaluation:
-    """Act through some episodes under a context; an episode is a success if it is one anywhere.
+    """Evaluate under a context; an episode is a success if any of its steps is.
 
     on_outcome: called with the episode's number, from 0, and the outcome, at its reset and after
     each of its steps.
     """
-    told = np.asarray(context, np.float32)
-    measured: list[tuple[float, ...]] = []
+    shown = np.asarray(context, np.float32)
+    measured: list[Sequence[float]] = []
     episode = -1
 
     def reset(seed: int) -> Float:
@@ -80,22 +82,14 @@ def evaluate_context(
         on_outcome(episode, outcome)
         return observation
 
-    def step(action: Float) -> ContextStep:
-        seen = env.step(action)
-        on_outcome(episode, seen.outcome)
-        measured.append(seen.measured)
-        return seen
+    def step(observation: Float, success: bool) -> Step:
+        result = env.step(act(np.concatenate((observation, shown))))
+        on_outcome(episode, result.outcome)
+        measured.append(result.measured)
+        success = success or env.is_success(result.outcome, shown)
+        return result.observation, result.reward, success, result.terminated or result.truncated
 
-    found = _play(
-        reset,
-        step,
-        lambda seen: act(np.concatenate((seen, told))),
-        lambda seen: env.is_success(seen.outcome, told),
-        episodes,
-        seed,
-    )
-    means = zip(env.measures, np.mean(measured, axis=0), strict=True)
-    return replace(found, measured={name: float(mean) for name, mean in means})
+    return _play(reset, step, episodes, seed, env.measures, measured)
 
 
 def evaluate_end(
@@ -105,9 +99,10 @@ def evaluate_end(
     pause: Callable[[], None] = lambda: None,
     episodes: int = 5,
 ) -> Evaluation:
-    """Act through some episodes under a context; one is a success if its last step is.
+    """Evaluate under a context; an episode is a success if its last step is.
 
-    Running through a goal does not count. pause: called at each step, and may end it by raising.
+    Running through a goal does not count. pause: called at each step; it may stop the evaluation by
+    raising.
     """
     last: dict[int, Float] = {}
 
@@ -115,9 +110,9 @@ def evaluate_end(
         pause()
         last[episode] = outcome
 
-    found = evaluate_context(env, act, context, episodes, on_outcome=see)
-    told = np.asarray(context, np.float32)
-    return replace(found, successes=[env.is_success(at, told) for at in last.values()])
+    evaluation = evaluate_context(env, act, context, episodes, on_outcome=see)
+    shown = np.asarray(context, np.float32)
+    return replace(evaluation, successes=[env.is_success(at, shown) for at in last.values()])
 
 
 def evaluate_policy(
@@ -129,11 +124,11 @@ def evaluate_policy(
     seed: int = EVALUATION_SEED,
     on_outcome: Callable[[int, Float], None] = lambda episode, outcome: None,
 ) -> Evaluation:
-    """Deterministic episodes of a trained policy under a context."""
+    """Evaluate a trained policy under a context, as `evaluate_context` does."""
     size = env.observation_size
 
-    def act(seen: Float) -> Float:
-        return policy.squashed(seen[:size], seen[size:])
+    def act(joined: Float) -> Float:
+        return policy.squashed(joined[:size], joined[size:])
 
     return evaluate_context(env, act, context, episodes, seed=seed, on_outcome=on_outcome)
 
@@ -146,60 +141,61 @@ def evaluate_actor(
     *,
     seed: int = EVALUATION_SEED,
 ) -> Evaluation:
-    """Episodes of any agent: act takes the env's own observation and a context, as they are."""
+    """Evaluate any agent; act takes the env's own observation and a context, as they are."""
     asked = np.array(context, env.context_space.dtype)
-    returns, successes, measured = [], [], []
-    for i in range(episodes):
-        observed, _ = env.raw_reset(seed=seed + i, options={"context": asked.copy()})
-        total, success, over = 0.0, False, False
-        while not over:
-            action = act(observed["observation"], asked.copy())
-            observed, reward, terminated, truncated, info = env.raw_step(action)
-            over = terminated or truncated
-            env.count_step(over)
-            total += reward
-            success = success or env.success_of(info, asked)
-            measured.append(env.measured(info))
-        if not np.isfinite(total):
-            raise RollinError(f"Evaluation episode {i + 1}: the sum of rewards is {total}.")
-        returns.append(total)
-        successes.append(success)
-    means = zip(env.measures, np.mean(measured, axis=0), strict=True)
-    return Evaluation(returns, successes, {name: float(mean) for name, mean in means})
+    measured: list[Sequence[float]] = []
+
+    def reset(seed: int) -> Any:
+        return env.raw_reset(seed=seed, options={"context": asked.copy()})[0]
+
+    def step(observed: Any, success: bool) -> Step:
+        action = act(observed["observation"], asked.copy())
+        observed, reward, terminated, truncated, info = env.raw_step(action)
+        over = terminated or truncated
+        env.count_step(over)
+        measured.append(env.measured(info))
+        return observed, reward, success or env.success_of(info, asked), over
+
+    return _play(reset, step, episodes, seed, env.measures, measured)
 
 
 def _play(
-    reset: Callable[[int], Float],
-    step: Callable[[Float], Any],
-    act: Act,
-    is_success: Callable[[Any], bool],
+    reset: Callable[[int], Any],
+    step: Callable[[Any, bool], Step],
     episodes: int,
-    seed: int = EVALUATION_SEED,
+    seed: int,
+    measures: Sequence[str] = (),
+    measured: Sequence[Sequence[float]] = (),
 ) -> Evaluation:
-    returns, successes = [], []
+    """Play episodes; measured: filled by `step`, a row of measures each time."""
+    returns: list[float] = []
+    successes: list[bool] = []
     for i in range(episodes):
-        observation, total, success, done = reset(seed + i), 0.0, False, False
-        while not done:
-            require_finite(observation, total, f"Evaluation episode {i + 1}")
-            seen = step(act(observation))
-            observation, total = seen.observation, total + seen.reward
-            success = success or is_success(seen)
-            done = seen.terminated or seen.truncated
-        require_finite(observation, total, f"Evaluation episode {i + 1}")
+        where = f"Evaluation episode {i + 1}"
+        observation = reset(seed + i)
+        total = 0.0
+        success = over = False
+        while not over:
+            require_finite(observation, total, where)
+            observation, reward, success, over = step(observation, success)
+            total += reward
+        require_finite(observation, total, where)
         returns.append(total)
         successes.append(success)
-    return Evaluation(returns, successes)
+    means = np.mean(measured, axis=0).tolist() if measures else ()
+    return Evaluation(returns, successes, dict(zip(measures, means, strict=True)))
 
 
 def mode_of(learner: SACLearner) -> Act:
-    """A learner's deterministic actions."""
-    return lambda seen: learner.act(seen, deterministic=True)
+    """Return a learner's deterministic actions."""
+    return lambda joined: learner.act(joined, deterministic=True)
 
 
-def require_finite(observation: Float, total: float, where: str) -> None:
-    """Refuse an observation or a sum of rewards that is not finite."""
-    bad = np.flatnonzero(~np.isfinite(observation))
-    if len(bad):
-        raise RollinError(f"{where}: observation[{bad[0]}] is {observation[bad[0]]}.")
+def require_finite(observation: Any, total: float, where: str) -> None:
+    """Raise if a vector of observations or a sum of rewards is not finite."""
+    if isinstance(observation, np.ndarray):
+        bad = np.flatnonzero(~np.isfinite(observation))
+        if len(bad):
+            raise RollinError(f"{where}: observation[{bad[0]}] is {observation[bad[0]]}.")
     if not np.isfinite(total):
         raise RollinError(f"{where}: the sum of rewards is {total}.")

@@ -1,12 +1,13 @@
 """Options of the practical algorithm; the field docstrings are the help texts of the command line.
 
-Defaults are the detailed pseudocode and the paper's appendix; see docs/choices.md for the rest.
+Defaults are the detailed pseudocode and the paper's appendix; for the rest see
+docs/design-decisions.md.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
-from rollin.checks import LARGEST, MOST_STEPS, at_least, check_beta, one_of
+from rollin.checks import LARGEST, MOST_STEPS, at_least, check_beta, check_literals
 from rollin.errors import RollinError
 
 Method = Literal["rollin", "baseline", "scratch", "fresh"]
@@ -17,14 +18,13 @@ class RollinOptions:
     """What the algorithm does in each episode and at each step."""
 
     method: Method = "rollin"
-    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the last context alone;
+    """rollin; baseline: the curriculum without roll-in (β = 0); scratch: the final context only;
     fresh: an ablation, in which the re-initialised exploration agent takes over after one step."""
     beta: float = 0.1
-    """Share β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
-    updates: Literal["detailed", "short", "steady"] = "detailed"
+    """Fraction β ∈ [0, 1) of episodes that roll in with the previous context's policy."""
+    updates: Literal["detailed", "short"] = "detailed"
     """detailed: π_main learns in episodes without roll-in, π_exp at its own steps; short: both at
-    every step, as in the short pseudocode; steady (ours): π_main at every step, π_exp at its
-    own."""
+    every step, as in the short pseudocode."""
     relabel: bool = False
     """Relabel goals: a third of each batch keeps its goal, a third gets a future one, a third the
     next state."""
@@ -45,48 +45,28 @@ class RollinOptions:
     """Transitions that D_exp must hold before π_exp learns. With 1 it learns from the first one
     on, as jaxrl draws a batch with replacement from whatever there is."""
     explorer: Literal["fresh", "main"] = field(default="fresh", metadata={"since": "0.2.0"})
-    """Who acts after a roll-in: fresh, π_exp, which starts anew at every switch; main, an ablation
-    with one learner: π_main itself goes on under ω_k, and learns at these steps."""
+    """Who acts after a roll-in: fresh, π_exp, reinitialised at every switch; main, an ablation
+    with one learner: π_main itself continues under ω_k, and learns at these steps."""
     prefix: Literal["replay", "hidden"] = field(default="replay", metadata={"since": "0.2.0"})
     """Transitions of the roll-in itself: replay, they are recorded in D; hidden, an ablation: no
     agent ever learns from them, nor at these steps. They count as steps either way."""
     guide: Literal["current", "frozen"] = field(default="current", metadata={"since": "0.2.0"})
     """Who rolls in under ω_{k-1}: current, π_main as it is now; frozen, an ablation: π_main as it
     was at the last switch."""
-    need: bool = field(default=False, metadata={"since": "0.2.0"})
-    """β by need (ours): roll in with β times the share of π_main's last ten episodes without
-    roll-in that saw no reward under ω_k."""
-    redraw: int = field(default=0, metadata={"since": "0.2.0"})
-    """Draw π_exp anew for each roll-in (ours), unless one of its last so many episodes saw a reward
-    under ω_k; 0: at a switch alone, as in the paper."""
     better: float = field(default=0.0, metadata={"since": "0.2.0"})
-    """Share of every batch that is drawn from the better episodes under ω_k (ours): those above
-    their mean return."""
-    stop: float | None = field(default=None, metadata={"since": "0.2.0"})
-    """Probability that a roll-in stops after a step; 1 - γ if not given, as in the paper."""
+    """Fraction of every batch that is drawn from the episodes under ω_k with an above-average
+    return (our extension)."""
 
     def __post_init__(self) -> None:
         check_beta(self.beta)
-        for name, known in (
-            ("method", get_args(Method)),
-            ("updates", ("detailed", "short", "steady")),
-            ("sampling", ("uniform", "geometric")),
-            ("counted", ("all", "main")),
-            ("explorer", ("fresh", "main")),
-            ("prefix", ("replay", "hidden")),
-            ("guide", ("current", "frozen")),
-        ):
-            one_of(name, getattr(self, name), known)
+        check_literals(self)
         if not 0 <= self.go_explore <= LARGEST:
             raise RollinError(
                 f"go_explore must be 0 or more, and at most {LARGEST:g}, got {self.go_explore}."
             )
         at_least(1, "exp_fill", self.exp_fill, MOST_STEPS)
-        at_least(0, "redraw", self.redraw, MOST_STEPS)
         if not 0 <= self.better < 1:
             raise RollinError(f"better must lie in [0, 1), got {self.better}.")
-        if self.stop is not None and not 0 < self.stop <= 1:
-            raise RollinError(f"stop must lie in (0, 1], got {self.stop}.")
         if self.method == "fresh" and self.explorer == "main":
             raise RollinError(
                 "method fresh is the fresh explorer without a roll-in, and explorer main leaves no "
@@ -102,6 +82,4 @@ class RollinOptions:
 
     def stop_probability(self, gamma: float) -> float:
         """Probability that the roll-in stops after a step."""
-        if self.method == "fresh":
-            return 1.0
-        return 1 - gamma if self.stop is None else self.stop
+        return 1.0 if self.method == "fresh" else 1 - gamma

@@ -2,10 +2,11 @@
 
 The loop yields an event per environment step; logging and checkpoints are the driver's business.
 An episode begins with a seed from the stream `env`, so that a run which is restored at the end of
-an episode goes on exactly as it would have.
+an episode resumes bit for bit.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,8 @@ from rollin.checks import check_warmup
 from rollin.deep.evaluate import require_finite
 from rollin.envs.box_env import BoxEnv
 from rollin.errors import RollinError
-from rollin.sac.ahead import Ahead
 from rollin.sac.learner import SACLearner, UpdateInfo
-from rollin.sac.replay import Replay
+from rollin.sac.replay import Prefetcher, Replay
 from rollin.streams import Streams
 
 
@@ -45,12 +45,10 @@ def train_sac(
     p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
     """
     check_warmup(warmup, len(learner.batch))
-    ahead = Ahead(learner, replay, streams, p)
+    prefetcher = Prefetcher(learner, replay, streams, p)
     while True:
-        try:
+        with _location(step + 1):
             observation = env.reset(seed=int(streams["env"].integers(2**31)))
-        except RollinError as error:
-            raise _at(step + 1, error) from error
         require_finite(observation, 0.0, f"Step {step + 1}: the first of an episode")
         episode_end = False
         while not episode_end:
@@ -58,26 +56,24 @@ def train_sac(
             if step <= warmup:
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
-                ahead.begin()
+                prefetcher.begin()
                 action = learner.act(observation)
-            try:
-                seen = env.step(action)
-            except RollinError as error:
-                raise _at(step, error) from error
+            with _location(step):
+                result = env.step(action)
             replay.append(
-                observation,
-                action,
-                seen.reward,
-                seen.observation,
-                terminated=seen.terminated,
-                truncated=seen.truncated,
-            )
-            info = ahead.update() if step > warmup else None
-            episode_end = seen.terminated or seen.truncated
-            observation = seen.observation
-            yield SACStep(step, seen.reward, episode_end, info)
+                observation, action, result.reward, result.observation,
+                terminated=result.terminated, truncated=result.truncated,
+            )  # fmt: skip
+            info = prefetcher.update() if step > warmup else None
+            episode_end = result.terminated or result.truncated
+            observation = result.observation
+            yield SACStep(step, result.reward, episode_end, info)
 
 
-def _at(step: int, error: RollinError) -> RollinError:
-    """An error of the environment, told with the step."""
-    return RollinError(f"Step {step}: {error}")
+@contextmanager
+def _location(step: int) -> Iterator[None]:
+    """Add the step to errors of the environment."""
+    try:
+        yield
+    except RollinError as error:
+        raise RollinError(f"Step {step}: {error}") from error

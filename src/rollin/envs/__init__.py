@@ -1,12 +1,12 @@
-"""Environments, and what stands between them and the algorithms.
+"""Environments, and the adapters between them and the algorithms.
 
-To import this is to register ours with Gymnasium, under names with a version: rollin/PointUmaze-v0.
+Importing this package registers rollin's tasks with Gymnasium, such as rollin/PointUmaze-v0.
 """
 
 import gymnasium
 
-from rollin.names import IDS
+from rollin.tasks import TASKS, gymnasium_id
 
-for _name, (_, _factory) in IDS.items():
-    if _name not in gymnasium.registry:
-        gymnasium.register(_name, _factory)
+for _name, _task in TASKS.items():
+    if gymnasium_id(_name) not in gymnasium.registry:
+        gymnasium.register(gymnasium_id(_name), _task.factory)

@@ -1,8 +1,8 @@
 """antmaze-umaze: D4RL's ant in the U-maze, with the paper's path of goals.
 
 After the environment of D4RL (Fu, Kumar, Nachum, Tucker, Levine: "D4RL: Datasets for Deep
-Data-Driven Reinforcement Learning", 2020), made anew from Gymnasium's own ant.xml: D4RL's time
-step, contacts and torques, and its maze of 4 m cells. Coordinates are point-umaze's.
+Data-Driven Reinforcement Learning", 2020), built from Gymnasium's own ant.xml: D4RL's time step,
+contacts and torques, and its maze of 4 m cells. Coordinates are those of point-umaze.
 """
 
 import xml.etree.ElementTree as ET
@@ -17,11 +17,8 @@ from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 from numpy.typing import NDArray
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.contextual import context_of
-from rollin.envs.maze import RADIUS, goal_reward, reward_at
-from rollin.envs.motion import Simulation
-from rollin.envs.robot import RobotEnv, picture_size
-from rollin.envs.umaze import HIGH, LOW, PATH, UMAZE
+from rollin.envs.point_umaze import HIGH, LOW, PATH, RADIUS, UMAZE, goal_reward, reward_at
+from rollin.envs.robot import RobotEnv, Simulation, picture_size
 
 CELL = 4.0  # metres
 WALL_HEIGHT = 2.0
@@ -32,15 +29,17 @@ MAZE = (  # # is wall; the ant starts at S, which is (0, 0); columns are x, rows
     "#...#",
     "#####",
 )
-TIMESTEP, FRAMES = 0.02, 5  # so that a step lasts 0.1 s
+TIMESTEP = 0.02
+FRAMES = 5  # so that a step lasts 0.1 s
 GEAR = 30.0  # torque at control 1
 CONTACT = {"solref": ".02 1", "solimp": ".8 .8 .01"}
 RESET_NOISE = 0.1  # of positions uniform, of velocities normal
 HORIZON = 500
-R, DELTA = 200.0, 1 / 24
+R = 200.0
+DELTA = 1 / 24
 CAMERA = {"lookat": np.array([4.0, 4.0, 0.0]), "distance": 18.0, "elevation": -90, "azimuth": 90}
 
-LOOKS = {  # a quiet floor, without mirror images
+APPEARANCE = {  # a plain floor without reflections
     "asset/texture[@name='texplane']": {"rgb1": ".62 .62 .64", "rgb2": ".55 .55 .57"},
     "asset/material[@name='MatPlane']": {"reflectance": "0", "specular": "0", "shininess": "0"},
 }
@@ -50,15 +49,15 @@ mujoco: Any = import_module("mujoco")  # its compiled part has no type stubs
 
 
 def ant_in_maze() -> str:
-    """Gymnasium's ant as MuJoCo XML, with D4RL's constants and walls."""
+    """Return Gymnasium's ant as MuJoCo XML, with D4RL's constants and walls."""
     tree = ET.parse(expand_model_path("ant.xml")).getroot()
     _one(tree, "option").set("timestep", str(TIMESTEP))
     for name, value in CONTACT.items():
         _one(tree, "default/geom").set(name, value)
     for motor in tree.findall("actuator/motor"):
         motor.set("gear", str(GEAR))
-    for path, look in LOOKS.items():
-        for name, value in look.items():
+    for path, attributes in APPEARANCE.items():
+        for name, value in attributes.items():
             _one(tree, path).set(name, value)
     torso = _one(tree, "worldbody/body[@name='torso']")
     torso.remove(_one(torso, "camera"))  # which some versions of Gymnasium prefer to a free one
@@ -75,7 +74,7 @@ def ant_in_maze() -> str:
             conaffinity="1",
             rgba="0.25 0.25 0.3 1",
         )
-    # a site only shows where the goal is: it touches nothing. At 0 0 0 it could not be moved later.
+    # a site only marks the goal: it touches nothing. At 0 0 0 it could not be moved later.
     disc = {
         "pos": "0 8 0",
         "type": "cylinder",
@@ -87,7 +86,7 @@ def ant_in_maze() -> str:
 
 
 def wall_centres() -> list[tuple[float, float]]:
-    """Where the blocks of the maze stand, (x, y) in metres."""
+    """Return the centres of the maze's blocks, (x, y) in metres."""
     cells = {(i, j): mark for i, row in enumerate(MAZE) for j, mark in enumerate(row)}
     start = next(cell for cell, mark in cells.items() if mark == "S")
     return [
@@ -98,9 +97,9 @@ def wall_centres() -> list[tuple[float, float]]:
 
 
 def _one(tree: ET.Element, path: str) -> ET.Element:
-    found = tree.find(path)
-    assert found is not None, f"Gymnasium's ant.xml has no {path}"
-    return found
+    element = tree.find(path)
+    assert element is not None, f"Gymnasium's ant.xml has no {path}"
+    return element
 
 
 class MazeAnt(MujocoEnv):
@@ -112,14 +111,14 @@ class MazeAnt(MujocoEnv):
     }
 
     def __init__(self, render_mode: str | None, width: int, height: int) -> None:
-        seen = spaces.Box(-np.inf, np.inf, (29,), np.float64)
+        space = spaces.Box(-np.inf, np.inf, (29,), np.float64)
         camera: Any = CAMERA
         super().__init__(
-            "ant.xml", FRAMES, seen, render_mode, width, height, default_camera_config=camera
+            "ant.xml", FRAMES, space, render_mode, width, height, default_camera_config=camera
         )
         self._goal = self.model.site("goal").id
         self._simulation = Simulation(self, forces=False)
-        self._state: tuple[Array, Array] = self.data.qpos, self.data.qvel  # they follow it
+        self._state: tuple[Array, Array] = self.data.qpos, self.data.qvel  # views
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
         model = mujoco.MjModel.from_xml_string(ant_in_maze())
@@ -128,14 +127,14 @@ class MazeAnt(MujocoEnv):
         return model, mujoco.MjData(model)
 
     def reset_model(self) -> Array:
-        """D4RL's first state: every position moved a little, every joint with a little speed."""
+        """Set D4RL's first state: noise on every position and every speed."""
         noise = self.np_random.uniform(-RESET_NOISE, RESET_NOISE, self.model.nq)
         speed = RESET_NOISE * self.np_random.standard_normal(self.model.nv)
         self.set_state(self.init_qpos + noise, self.init_qvel + speed)
         return self.observed()
 
     def observed(self) -> Array:
-        """All positions and velocities."""
+        """Return all positions and velocities."""
         return np.concatenate(self._state)
 
     def act(self, action: Array) -> Array:
@@ -145,15 +144,15 @@ class MazeAnt(MujocoEnv):
         return self.observed()
 
     def show_goal(self, place: Array) -> None:
-        """Move the disc that stands for the goal."""
+        """Move the disc that marks the goal."""
         self.model.site_pos[self._goal, :2] = place
 
 
 class AntUmaze(RobotEnv):
     """Observation the ant's 29 numbers, x and y first; context the goal; outcome (x, y).
 
-    Reward exp(-5 D) within D = 0.5 m of the goal. Episodes end by time alone, also when the ant
-    lies on its back.
+    Reward exp(-5 D) within D = 0.5 m of the goal. Episodes end by time only, also on the ant's
+    back.
     """
 
     def __init__(
@@ -165,32 +164,26 @@ class AntUmaze(RobotEnv):
     ) -> None:
         self.ant = MazeAnt(render_mode, **picture_size(width, height))
         places = spaces.Box(LOW, HIGH, (2,), np.float64)
-        # 1/Δ contexts at Δ, 2Δ, …, 1 of the path: the published κ lie on k / (1/Δ - 1) alone
+        # 1/Δ contexts at Δ, 2Δ, …, 1 of the path: all published κ are k / (1/Δ - 1)
         own = Curriculum.along(PATH, DELTA, R, start="delta")
         super().__init__(self.ant, horizon, places, own, own.changed(start=0.0))
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Begin at the start, with D4RL's noise."""
-        super().reset(seed=seed)
-        self.context = context_of(options, self.context_space, self.context, ["context"])
+    def _begin(self, seed: int | None, start: Any) -> tuple[Array, dict[str, Any]]:
         self.ant.show_goal(self.context)
-        self._steps = 0
         observation, _ = self.ant.reset(seed=seed)
-        return self._observed(observation), {"outcome": observation[:2].copy()}
+        return observation, {"outcome": observation[:2].copy()}
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
-        """Act; episodes end by time alone."""
+        """Act for 0.1 s."""
         observation = self.ant.act(action)
         place = observation[:2].copy()
         reward = reward_at(place, self.context)
         return self._observed(observation), reward, False, self._over(), {"outcome": place}
 
     def context_reward(self, outcome: Array, context: Array) -> Array:
-        """exp(-5 D) within 0.5 m of the goal, else 0."""
+        """Return exp(-5 D) within 0.5 m of the goal, else 0."""
         return goal_reward(outcome, context)
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
-        """The maze from above, with the path, the goal and where episodes went."""
+        """Draw the maze from above, with the path, the goal and the places of episodes."""
         UMAZE.draw(axes, context, outcomes)

@@ -1,9 +1,9 @@
-"""point-speed: a point that must run on a ring at the speed that its context names.
+"""point-speed: a point that must run on a ring at the speed of its context.
 
 The ring is a track 1 m wide around a circle of radius 5 m. A step pays 1 on the track and within
-0.03 m a step of the speed wanted, counter-clockwise, else nothing. The faster, the longer it takes
-to get there, and the more of the force is needed to stay on the track: 0.04 of 0.05 at 0.4 m a
-step. So the return that can be had falls along the curriculum.
+0.03 m a step of the target speed, counter-clockwise, else nothing. A higher speed takes longer to
+reach and more of the force to stay on the track: 0.04 of 0.05 at 0.4 m a step. So the highest
+possible return falls along the curriculum.
 """
 
 from collections.abc import Sequence
@@ -13,22 +13,24 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from rollin.compiling import kept
+from rollin.compiling import cached_njit
 from rollin.curriculum.contexts import Curriculum
-from rollin.envs.picture import FLOOR, POINT, STONE, Picture
-from rollin.envs.small import SmallEnv
+from rollin.envs.point_umaze import EDGE, FLOOR, POINT, STONE, Canvas, PointEnv
 
-CIRCLE, WIDTH = 5.0, 0.5  # radius of the middle of the track, and half its width, in metres
+CIRCLE = 5.0  # radius of the middle of the track, in metres
+WIDTH = 0.5  # half the width of the track
 ROOM = 8.0  # the point is kept within this of the centre, on both axes
-FRICTION, FORCE = 0.95, 0.05  # v ← 0.95 v + 0.05 a
-FASTEST, BAND = 0.4, 0.03  # speed of the last context, and half the width of a band
+FRICTION = 0.95  # v ← 0.95 v + 0.05 a
+FORCE = 0.05
+FASTEST = 0.4  # speed of the final context
+BAND = 0.03  # half the width of a band
 RESET_NOISE = 0.1
 
 Array = NDArray[Any]
 
 
-class PointSpeed(SmallEnv):
-    """Observation (x, y, v_x, v_y), action a force in [-1, 1]², context the speed wanted.
+class PointSpeed(PointEnv):
+    """Observation (x, y, v_x, v_y), action a force in [-1, 1]², context the target speed.
 
     Outcome (speed along the ring, distance from its middle). horizon: steps of an episode; R:
     return that masters a context; delta: step of the curriculum from rest to 0.4 m a step.
@@ -45,14 +47,13 @@ class PointSpeed(SmallEnv):
         super().__init__(
             spaces.Box(-high, high, dtype=np.float64),
             spaces.Box(0.0, FASTEST, (1,), np.float64),
-            2,
             Curriculum.along([[0.0], [FASTEST]], delta, R),
             horizon,
             render_mode,
         )
         self._measured = np.zeros(2)
 
-    def _begin(self) -> Any:
+    def _first_state(self, start: Any) -> Any:
         x, y = self.np_random.uniform(-RESET_NOISE, RESET_NOISE, 2)
         self._measured[:] = 0.0, abs(np.hypot(CIRCLE + x, y) - CIRCLE)
         return CIRCLE + x, y, 0.0, 0.0
@@ -64,35 +65,35 @@ class PointSpeed(SmallEnv):
         return self._measured.copy()
 
     def context_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
-        """1 on the track and within the band of the speed wanted, else 0."""
-        speed, apart = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
-        wanted = np.asarray(context, np.float64)[..., 0]
-        return np.where((apart <= WIDTH) & (np.abs(speed - wanted) <= BAND), 1.0, 0.0)
+        """Return 1 on the track and within the band of the target speed, else 0."""
+        speed, distance = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
+        target = np.asarray(context, np.float64)[..., 0]
+        return np.where((distance <= WIDTH) & (np.abs(speed - target) <= BAND), 1.0, 0.0)
 
     def to_context(self, outcome: Array) -> Array:
-        """The speed, as far as contexts go."""
+        """Return the speed, clipped to the contexts."""
         return np.clip(np.asarray(outcome)[..., :1], 0.0, FASTEST)
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
-        """The speed over time, against the band; grey where the point was off the track."""
-        axes.axhspan(context[0] - BAND, context[0] + BAND, color="#059669", alpha=0.2, lw=0)
+        """Draw the speed over time and the band; grey where the point was off the track."""
+        axes.axhspan(context[0] - BAND, context[0] + BAND, color=EDGE, alpha=0.2, lw=0)
         for episode in outcomes:
-            speed, apart = np.asarray(episode).T
+            speed, distance = np.asarray(episode).T
             axes.plot(speed, color="#a1a1aa", lw=0.8)
-            axes.plot(np.where(apart <= WIDTH, speed, np.nan), color="#7c3aed", lw=1.0)
+            axes.plot(np.where(distance <= WIDTH, speed, np.nan), color=POINT, lw=1.0)
         axes.set(xlabel="step", ylabel="speed along the ring (m a step)")
 
-    def _picture(self) -> Picture:
-        picture = Picture(-ROOM, ROOM, -ROOM, ROOM)
+    def _picture(self) -> Canvas:
+        picture = Canvas(-ROOM, ROOM, -ROOM, ROOM)
         picture.disc((0, 0), CIRCLE + WIDTH, FLOOR)
         picture.disc((0, 0), CIRCLE - WIDTH, STONE)
         picture.disc(self._state[:2], 0.25, POINT)
         return picture
 
 
-@kept(error_model="numpy")
-def _run(state, action, wanted, measured):
-    """Move the point in place and measure it; returns the reward."""
+@cached_njit(error_model="numpy")
+def _run(state, action, target, measured):
+    """Move the point in place, measure speed and distance, and return the reward."""
     for i in range(2):
         force = min(max(action[i], -1.0), 1.0)
         state[2 + i] = FRICTION * state[2 + i] + FORCE * force
@@ -104,5 +105,5 @@ def _run(state, action, wanted, measured):
     turned = state[0] * state[3] - state[1] * state[2]
     measured[0] = turned / radius if radius > 0.0 else 0.0
     measured[1] = abs(radius - CIRCLE)
-    inside = measured[1] <= WIDTH and abs(measured[0] - wanted[0]) <= BAND
+    inside = measured[1] <= WIDTH and abs(measured[0] - target[0]) <= BAND
     return 1.0 if inside else 0.0

@@ -1,63 +1,19 @@
-"""From the name of a deep task to its environment: ours by name, a user's by module:factory."""
+"""From a task to its environment: rollin's tasks by name, user code by module:factory."""
 
 import importlib
 import inspect
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 
-from rollin.calls import CALLS
 from rollin.checks import did_you_mean, shown
-from rollin.envs.context_env import ContextEnv
-from rollin.envs.context_handle import vector_env
-from rollin.envs.mujoco_extra import mujoco_for
+from rollin.envs.box_env import mujoco_for
+from rollin.envs.context_env import ContextEnv, vector_env
 from rollin.errors import RollinError, foreign
-from rollin.imports import factory_here, from_here, load_named
-from rollin.names import plain_name
-from rollin.values import ExcessError, parse_json
-
-
-@dataclass(frozen=True)
-class TaskPreset:
-    """An environment, and the options of a run that differ from the paper's table for it."""
-
-    factory: str
-    """module:factory, imported when it is needed."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    delta: float | None = None
-    """The step Δ of its own curriculum, which a run need not name."""
-
-
-ROBOT = {"log_every": 10_000}  # an evaluation of ten long episodes costs thousands of steps
-
-SMALL = {
-    "steps": 300_000,
-    "warmup": 2000,
-    "hidden": (32, 32),
-    "batch": 64,
-    "gamma": 0.97,
-    "initial_temperature": 0.1,
-    "head_gain": math.sqrt(2.0),  # this and the fill as point-umaze's study was run with
-    "exp_fill": 64,
-}
-
-TASKS = {
-    "point-umaze": TaskPreset("rollin.envs.point_umaze:PointUmaze", SMALL, 1 / 12),
-    "dead-end": TaskPreset("rollin.envs.dead_end:DeadEnd", SMALL, 1 / 12),
-    "key-door": TaskPreset("rollin.envs.key_door:KeyDoor", SMALL, 1 / 12),
-    "point-speed": TaskPreset("rollin.envs.point_speed:PointSpeed", SMALL, 1 / 12),
-    # Δ and R are the environments' own, all else is the paper's table, the default of a run
-    "antmaze-umaze": TaskPreset(
-        "rollin.envs.ant_umaze:AntUmaze", {"steps": 3_000_000} | ROBOT, 1 / 24
-    ),
-    **{
-        name: TaskPreset(f"rollin.envs.velocity:{name}", ROBOT, 0.1)
-        for name in ("walker", "hopper", "humanoid", "ant")
-    },
-}
+from rollin.imports import CALLS, factory_here, from_here, load_named
+from rollin.safe_open import ExcessError, parse_json
+from rollin.tasks import TASKS, plain_name
 
 
 def make_contextual(
@@ -67,9 +23,8 @@ def make_contextual(
     horizon: int | None = None,
     render_mode: str | None = None,
 ) -> ContextEnv:
-    """The environment of a task; options: name=value each, passed to its factory."""
-    task = TASKS.get(plain_name(name))
-    make = load_factory(name) if task is None else _own_factory(task.factory, name)
+    """Make the environment of a task; options: name=value each, for its factory."""
+    make = _factory(name)
     arguments = parse_env_options(options)
     if render_mode is not None and _takes(make, "render_mode"):
         arguments["render_mode"] = render_mode
@@ -77,7 +32,7 @@ def make_contextual(
 
 
 def _takes(make: Any, argument: str) -> bool:
-    """Whether a factory takes an argument; one that does not tell is taken to."""
+    """Return whether a factory takes an argument; True if its signature is unknown."""
     try:
         inspect.signature(make).bind_partial(**{argument: None})
     except TypeError:
@@ -90,22 +45,19 @@ def _takes(make: Any, argument: str) -> bool:
 def make_raw(
     source: Any, horizon: int | None = None, options: Sequence[str] = ()
 ) -> gymnasium.Env[Any, Any]:
-    """An env as it is, of an env, of a function that makes one, or of a task's name."""
+    """Return the unguarded env of an env, of a function that makes one, or of a task's name."""
     check_source(source)
     if isinstance(source, gymnasium.Env):
         if options:
             raise RollinError("env_options belong to a function or a task's name, not to an env.")
         return _limited(source, horizon)
     name = source if isinstance(source, str) else getattr(source, "__name__", "env")
-    make = source
-    if isinstance(source, str):
-        task = TASKS.get(plain_name(source))
-        make = load_factory(source) if task is None else _own_factory(task.factory, source)
-    return _limited(_called(make, name, parse_env_options(options)), horizon)
+    make = _factory(source) if isinstance(source, str) else source
+    return _limited(_call(make, name, parse_env_options(options)), horizon)
 
 
 def check_source(source: Any) -> None:
-    """Refuse what is neither an env, nor a function that makes one, nor a text."""
+    """Raise for what is neither an env, nor a function that makes one, nor a text."""
     if wrong := vector_env(source):
         raise RollinError(f"One environment at a time is trained on, {wrong}.")
     if not isinstance(source, gymnasium.Env | str) and not callable(source):
@@ -118,20 +70,20 @@ def check_source(source: Any) -> None:
 def call_factory(
     make: Any, name: str, arguments: dict[str, Any], horizon: int | None
 ) -> ContextEnv:
-    """The environment that a factory makes, with a time limit if one is given."""
-    return ContextEnv(_limited(_called(make, name, arguments), horizon))
+    """Return the environment that a factory makes, with a time limit if one is given."""
+    return ContextEnv(_limited(_call(make, name, arguments), horizon))
 
 
 def _limited(env: gymnasium.Env[Any, Any], horizon: int | None) -> gymnasium.Env[Any, Any]:
     return env if horizon is None else gymnasium.wrappers.TimeLimit(env, horizon)
 
 
-def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+def _call(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     if wrong := vector_env(make):
         raise RollinError(f"One environment at a time is trained on, {wrong}.")
     if not callable(make):
         raise RollinError(
-            f"{name} must be a function that makes the environment anew at every call, got "
+            f"{name} must be a function that makes a new environment at every call, got "
             f"{type(make).__name__}: training and evaluation need one each."
         )
     try:
@@ -148,7 +100,7 @@ def _called(make: Any, name: str, arguments: dict[str, Any]) -> gymnasium.Env[An
 
 
 def load_factory(name: str) -> Any:
-    """What module:factory names."""
+    """Return the object that module:factory names."""
     if ":" not in name:
         raise RollinError(
             f"Unknown task {name!r}: expected {', '.join(TASKS)} or module:factory."
@@ -162,15 +114,18 @@ def load_factory(name: str) -> Any:
     )
 
 
-def _own_factory(factory: str, task: str) -> Any:
-    """What makes one of our environments."""
-    module, _, attribute = factory.partition(":")
-    with mujoco_for(task):
+def _factory(name: str) -> Any:
+    """Return the factory of a task of rollin or of user code."""
+    task = TASKS.get(plain_name(name))
+    if task is None:
+        return load_factory(name)
+    module, _, attribute = task.factory.partition(":")
+    with mujoco_for(name):
         return getattr(importlib.import_module(module), attribute)
 
 
 def parse_env_options(options: Sequence[str]) -> dict[str, Any]:
-    """Arguments of a factory from name=value each; values are JSON, or words."""
+    """Return the arguments of a factory from name=value each; values are JSON, or words."""
     arguments = dict(_parse(option) for option in options)
     if len(arguments) < len(options):
         raise RollinError(f"An option of the environment is given twice: {' '.join(options)}.")

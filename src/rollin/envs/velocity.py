@@ -1,10 +1,10 @@
 """walker, hopper, humanoid, ant: run at the velocity that the context asks for.
 
-The paper's four non-goal tasks. The robots move and are paid as in Gym's v3 and v4; only the reward
+The paper's four non-goal tasks. Dynamics and rewards are those of Gym's v3 and v4; only the reward
 for being healthy depends on the context: `high` while the x-velocity lies in the band
 [λ level, λ (level + 0.1)), `low` otherwise. Ten contexts, level = 0.1 … 1.
 
-The paper writes κ for the level, too. Its tables lie on κ = k / 9, and fit best to a threshold one
+The paper also writes κ for the level. Its tables have κ = k / 9, and fit best to a threshold one
 band below the level, so R(k / 10) at index k (docs/results/paper-numbers.md).
 """
 
@@ -21,9 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rollin.checks import did_you_mean
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.rules import ReturnThreshold
-from rollin.envs.contextual import context_of
-from rollin.envs.motion import Ant, Humanoid, Motion, Planar
-from rollin.envs.robot import RobotEnv, picture_size
+from rollin.envs.robot import Ant, Humanoid, Motion, Planar, RobotEnv, picture_size
 from rollin.errors import RollinError
 
 if TYPE_CHECKING:
@@ -40,11 +38,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Robot:
-    """A row of the paper's table, and the v5 class of Gymnasium that v4's physics come from.
+    """A row of the paper's table, and Gymnasium's v5 class with options that make it v4.
 
-    forward: weight of the x-velocity in the reward; lam: λ, metres a second at level 1; R(x) =
-    threshold + slope · x; high, low: the healthy reward inside and outside the band; motion: its
-    step; options: what that needs to know, and what makes v4 of v5.
+    motion: the robot's step; forward: weight of the x-velocity in the reward; lam: λ, metres a
+    second at level 1; R(x) = threshold + slope · x; high, low: the healthy reward inside and
+    outside the band.
     """
 
     factory: str
@@ -58,14 +56,14 @@ class Robot:
     options: Mapping[str, Any]
 
     def make(self, **options: Any) -> "MujocoEnv":
-        """The robot alone, with Gymnasium's own reward."""
+        """Make the robot with Gymnasium's own reward."""
         module, name = self.factory.split(":")
         kind = getattr(import_module(f"gymnasium.envs.mujoco.{module}"), name)
         return kind(**{**self.options, **options})
 
     @property
     def curriculum(self) -> Curriculum:
-        """Levels 0.1, 0.2, …, 1 with the thresholds R(level - 0.1)."""
+        """Return levels 0.1, 0.2, …, 1 with the thresholds R(level - 0.1)."""
         return Curriculum.along(
             lambda level: [round(level, 12)],
             BAND,
@@ -76,11 +74,11 @@ class Robot:
 
     @property
     def printed(self) -> Curriculum:
-        """The same with κ = level and R(κ), as the text has both."""
+        """Return the same with κ = level and R(κ), as in the paper's text."""
         return self.curriculum.changed(kappa="position", rule=ReturnThreshold(self.R))
 
     def R(self, x: float) -> float:
-        """The table's near-optimal threshold."""
+        """Return the table's near-optimal threshold."""
         return self.threshold + self.slope * x
 
 
@@ -89,7 +87,7 @@ ROBOTS = {
         factory="walker2d_v5:Walker2dEnv", motion=Planar,
         forward=1.0, lam=5.0, threshold=500, slope=4500, high=1.5, low=0.5,
         options={
-            "xml_file": "walker2d.xml",  # v5's own has another friction of one foot
+            "xml_file": "walker2d.xml",  # v5's default has another friction of one foot
             "ctrl_cost_weight": 1e-3,
             "healthy_z_range": (0.8, 2.0),
             "healthy_angle_range": (-1.0, 1.0),
@@ -130,13 +128,12 @@ ROBOTS = {
 
 
 class Velocity(RobotEnv):
-    """A robot that is to run at some x-velocity.
+    """A robot that must run at a velocity: context (level), outcome (x-velocity, control cost).
 
-    Context (level), outcome (x-velocity, control cost).
-    Ends where the robot is no longer healthy. On that step v5 gives no healthy reward; v4 did, and
-    so do we. contact_forces: whether the ant or the humanoid observes them, as v4's does if not
-    given; forward: weight of the x-velocity in the reward, v4's if not given; high, low: healthy
-    reward inside and outside the band, the paper's if not given.
+    Ends where the robot is no longer healthy. That step has a healthy reward, as in v4 and unlike
+    v5. contact_forces: whether the ant or the humanoid observes them (default: as in v4); forward:
+    weight of the x-velocity in the reward (default: v4's); high, low: healthy reward inside and
+    outside the band (default: the paper's).
     """
 
     measures = ("x_velocity",)
@@ -167,7 +164,7 @@ class Velocity(RobotEnv):
             if robot not in ("ant", "humanoid"):
                 raise RollinError(f"contact_forces: only the ant and the humanoid, not {robot}.")
             options["include_cfrc_ext_in_observation"] = contact_forces
-        # the camera that runs with the robot: a free one would lose sight of it
+        # the camera that follows the robot: a free one would lose it
         camera = {"camera_name": "track", **picture_size(width, height)}
         made = self.constants.make(render_mode=render_mode, **camera, **options)
         self._motion = self.constants.motion(made, {**self.constants.options, **options})
@@ -175,21 +172,16 @@ class Velocity(RobotEnv):
         super().__init__(made, horizon, levels, self.constants.curriculum, self.constants.printed)
         self._set_band()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Begin as the robot does: upright, nearly at rest."""
-        super().reset(seed=seed)
-        self.context = context_of(options, self.context_space, self.context, ["context"])
+    def _begin(self, seed: int | None, start: Any) -> tuple[Array, dict[str, Any]]:
         self._set_band()
         observation, info = self.robot.reset(seed=seed)
-        self._steps = 0
-        return self._observed(observation), info | {"x_velocity": 0.0, "outcome": np.zeros(2)}
+        return observation, info | {"x_velocity": 0.0, "outcome": np.zeros(2)}
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """Act; `info` has the x-velocity and the reward's parts."""
         observation, healthy, info = self._motion.step(action)
-        velocity, cost = info["x_velocity"], -info["reward_ctrl"]
+        velocity = info["x_velocity"]
+        cost = -info["reward_ctrl"]
         low, high = self._band
         paid = self.high if low <= velocity < high else self.low
         reward = info["reward_forward"] + paid - cost
@@ -198,32 +190,33 @@ class Velocity(RobotEnv):
         return self._observed(observation), reward, not healthy, self._over(), info
 
     def band(self, context: ArrayLike) -> tuple[Array, Array]:
-        """The velocities [low, high) that contexts (…, 1) ask for, in metres a second.
+        """Return the velocities [low, high) of contexts (…, 1), in metres a second.
 
-        Rounded, so that 3 · 0.1 is 0.3 and one band begins where the last one ends.
+        Rounded, so that 3 · 0.1 is 0.3 and one band begins where the previous one ends.
         """
-        level, lam = np.asarray(context, np.float64)[..., 0], self.constants.lam
+        level = np.asarray(context, np.float64)[..., 0]
+        lam = self.constants.lam
         return np.round(lam * level, DIGITS), np.round(lam * (level + BAND), DIGITS)
 
     def context_reward(self, outcome: ArrayLike, context: ArrayLike) -> Array:
-        """Forward reward + healthy reward of the band - control cost."""
+        """Return forward reward + healthy reward of the band - control cost."""
         velocity, cost = np.moveaxis(np.asarray(outcome, np.float64), -1, 0)
         forward = self.forward * velocity
         healthy = np.where(self._inside(velocity, context), self.high, self.low)
         return forward + healthy - cost
 
     def is_success(self, outcome: Array, context: Array) -> Array:
-        """Whether the velocity lies in the band."""
+        """Return whether the velocity lies in the band."""
         return self._inside(np.asarray(outcome)[..., 0], context)
 
     def to_context(self, outcome: Array) -> Array:
-        """The context of the curriculum in whose band the velocity lies, or the nearest to it."""
+        """Return the curriculum's context in whose band the velocity lies, or the nearest one."""
         velocity = np.asarray(outcome)[..., :1]
         steps = np.floor(np.round(velocity / (self.constants.lam * BAND), DIGITS))
         return np.clip(np.round(steps * BAND, 12), FIRST, 1.0)
 
     def draw(self, axes: Any, context: Array, outcomes: Sequence[Array]) -> None:
-        """The x-velocity over time, against the band that the context asks for."""
+        """Draw the x-velocity over time and the band of the context."""
         low, high = self.band(context)
         axes.axhspan(low, high, color="#059669", alpha=0.2, lw=0)
         for episode in outcomes:
@@ -237,7 +230,7 @@ class Velocity(RobotEnv):
         axes.set(xlabel="step", ylabel="x-velocity (m/s)", xlim=(0, longest))
 
     def _set_band(self) -> None:
-        """Keep the context's band as plain numbers: a step compares them fastest."""
+        """Cache the context's band as plain numbers, which a step compares fastest."""
         low, high = self.band(self.context)
         self._band = float(low), float(high)
 

@@ -1,12 +1,12 @@
 """Every teacher on every small task: the study of curricula with and without a threshold.
 
-Ours, not the paper's. All arms have the same learner, warm-up, path and number of steps, and are
-judged by what no rule for advancing can inflate: how many of 24 goals along the path the
+Our study, not the paper's. All arms have the same learner, warm-up, path and number of steps, and
+are judged by what no rule for advancing can inflate: how many of 24 goals along the path the
 deterministic policy solves at the end, and its return on the last one. Nothing was tuned here: the
-teachers have the defaults of `rollin.curriculum.teachers`, and `hand` each task's own R and Δ.
-`ours` also learns more often from better episodes, which only a walk can offer; `ours-plain` does
-not, and is the one on wholly equal terms. The gap computes rewards of earlier episodes anew where
-an environment can; the other teachers do not ask.
+teachers have the defaults of `rollin.teachers`, and `hand` each task's own R and Δ. `ours` also
+learns more often from better episodes, which only a walk can offer; `ours-plain` does not, and is
+the one on wholly equal terms. The gap recomputes rewards of earlier episodes where an environment
+can; the other teachers do not ask.
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,24 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from rollin.curriculum.teachers import TEACHERS
-from rollin.envs.registry import TASKS
-from rollin.runs.records import Reading
-from rollin.sweeps.build import block
-from rollin.sweeps.condition import Condition
+from rollin.runs.records import MetricAt
+from rollin.sweeps.condition import Condition, block
 from rollin.sweeps.study import Study
+from rollin.tasks import TASKS
+from rollin.teachers import TEACHERS
 
 FAMILY = "teachers"
 SMALL_TASKS = ("point-umaze", "dead-end", "key-door", "point-speed")
-MAZES = ("point-umaze", "dead-end")  # on which teachers with roll-in are tried, too
+MAZES = ("point-umaze", "dead-end")  # on which teachers are also tried with roll-in
 STARTS = ("point-umaze", "dead-end")  # tasks whose episodes can begin near the goal
-STEPS, SEEDS, FIRST_SEED = 150_000, 10, 30  # earlier seeds chose `ours` on point-umaze
+STEPS = 150_000
+SEEDS = 10
+FIRST_SEED = 30  # earlier seeds chose `ours` on point-umaze
 GOALS = 24
 BETA = 0.1
 NEED_ROLLIN = ("jsrl", "archive")  # which are nothing without
 NO_ROLLIN = ("fixed", "reverse")  # no context to roll in from; a start that is set already
-READINGS = (Reading("goals"), Reading("return_final"))
+READINGS = (MetricAt("goals"), MetricAt("return_final"))
 BASELINE = "teacher=ours,beta=0"
 SHARED: dict[str, Any] = {"steps": STEPS, "goals": GOALS, "log_every": 25_000}
 
@@ -42,7 +43,7 @@ def _condition(task: str, arm: str, beta: float, **options: Any) -> Condition:
 
 
 def _walks(task: str) -> Iterator[Condition]:
-    """The curriculum in its order: with R and Δ by hand, and with ours."""
+    """The curriculum in its order: with hand-set R and Δ, and adaptive."""
     by_hand: dict[str, Any] = {"rule": "return", "delta": TASKS[task].delta}
     for beta in (0.0, BETA):
         yield _condition(task, "hand", beta, **by_hand)
@@ -65,9 +66,17 @@ def _rolled(task: str) -> Iterator[Condition]:
 
 
 def _study(name: str, title: str, conditions: Iterator[Condition]) -> Study:
-    rows, columns = ("teacher", "beta"), ("task",)
-    made = tuple(conditions)
-    return Study(name, made, READINGS, SEEDS, rows, columns, BASELINE, "", FAMILY, title=title)
+    return Study(
+        name,
+        tuple(conditions),
+        READINGS,
+        SEEDS,
+        rows=("teacher", "beta"),
+        columns=("task",),
+        baseline=BASELINE,
+        family=FAMILY,
+        title=title,
+    )
 
 
 @cache

@@ -24,18 +24,20 @@ from functools import cache
 from typing import Any
 
 from rollin.paper import antmaze
-from rollin.runs.records import Reading
-from rollin.sweeps.build import block
-from rollin.sweeps.condition import Condition
+from rollin.runs.records import MetricAt
+from rollin.sweeps.condition import Condition, block
 from rollin.sweeps.study import METHOD, Study
 
 FAMILY = "antmaze-decisive"
 AT = 1_500_000  # steps at which runs are read
 PASSED = 5  # k of a seed that has passed the published plateau
-SEEDS, FIRST_SEED = 4, 10  # seed 0 was looked at before
-TUNING_SEEDS, FIRST_TUNING_SEED = 2, 0
+SEEDS = 4
+FIRST_SEED = 10  # seed 0 was looked at before
+TUNING_SEEDS = 2
+FIRST_TUNING_SEED = 0
 SCRATCH_SEEDS = 2
-GOALS, FEW_GOALS = 24, 12  # one a metre; one for each context of Δ = 1/12
+GOALS = 24  # one a metre
+FEW_GOALS = 12  # one for each context of Δ = 1/12
 GAMMA = 0.99  # of the adaptive curriculum: what `antmaze-tuning` chose, the paper's until then
 NUMERICS: Mapping[str, Any] = {}
 """How the learner of every run computes; empty: float32."""
@@ -61,7 +63,7 @@ def _study(
     name: str, title: str, conditions: Sequence[Condition], seeds: int, **more: Any
 ) -> Study:
     quantities = ("kappa", "goals", "goals_drawn")
-    readings = tuple(Reading(q, step) for step in (AT, antmaze.STEP) for q in quantities)
+    readings = tuple(MetricAt(q, step) for step in (AT, antmaze.STEP) for q in quantities)
     return Study(name, tuple(conditions), readings, seeds, family=FAMILY, title=title, **more)
 
 
@@ -70,7 +72,7 @@ def _decisive() -> Study:
     labels = {"curriculum": "1/12"}
     made = _conditions(labels, betas, FIRST_SEED, delta=1 / 12, goals=FEW_GOALS)
     printed = [antmaze.PROGRESS["vanilla", 0.0, "uniform", 12, beta] for beta in betas]
-    at_end = Reading("kappa", antmaze.STEP)
+    at_end = MetricAt("kappa", antmaze.STEP)
     return _study(
         "antmaze-decisive",
         "Ant maze, Δ = 1/12, uniform sampling: β = 0, 0.5 and 0.9",

@@ -2,26 +2,25 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rollin.analysis.curves import Line, Panel, few_enough, held, over_seeds
-from rollin.report.looks import Look, looks_of
-from rollin.report.words import label_text, quantity_text, shown
-from rollin.sweeps.published import Published
+from rollin.report.labels import label_text, quantity_text, shown
+from rollin.report.style import GROUP, Look, looks_of
+from rollin.runs.engines import engine
+from rollin.sweeps.condition import Published
 
 FEW = 3  # lines of a panel that leave room for those of the seeds
-COLUMNS = 2
 NOTHING = 0.1  # what a panel shows at least, of a quantity that stays near 0
-GROUP = "line:"  # how the id of an SVG group that belongs to a line begins
 
 
 def line_names(panel: Panel) -> list[str]:
-    """What the lines of a panel are called: by the labels that tell them apart."""
-    return [_line_name(panel.labels_of(line)) for line in panel.lines]
+    """What the lines of a panel are called: by the labels that distinguish them."""
+    return [_line_name(line.labels) for line in panel.lines]
 
 
 def _line_name(labels: Mapping[str, str]) -> str:
@@ -37,7 +36,7 @@ def looks_by_name(panels: Sequence[Panel]) -> dict[str, Look]:
     """Colours and lines by name: a name looks the same on all panels, and no two look alike."""
     found: dict[str, Mapping[str, str]] = {}
     for panel in panels:
-        for labels in (*panel.every, *map(panel.labels_of, panel.lines)):
+        for labels in (*panel.every, *(line.labels for line in panel.lines)):
             found.setdefault(_line_name(labels), labels)
     return dict(zip(found, looks_of(list(found.values())), strict=True))
 
@@ -50,54 +49,41 @@ def panel_title(panel: Panel) -> str:
 def panel_figure(
     panel: Panel, looks: Mapping[str, Look] | None = None, *, wide: bool = False
 ) -> Figure:
-    """A panel alone; wide: one of so few that each has much of a screen."""
+    """A figure of one panel; wide: where few panels share a screen."""
     figure = Figure(figsize=(4.8, 2.6) if wide else (3.5, 2.5), layout="constrained")
     draw_panel(figure.subplots(), panel, looks)
     return figure
 
 
 def draw_panel(ax: Axes, panel: Panel, looks: Mapping[str, Look] | None = None) -> dict[str, Any]:
-    """Draw it; returns what a legend shows. looks: by name, if other panels share its legend."""
-    few, stepped = len(panel.lines) <= FEW, panel.quantity == "kappa"
-    shown = draw_lines(ax, panel, looks or looks_by_name([panel]), stepped=stepped, seeds=few)
-    ax.set_title(panel_title(panel), parse_math=False)  # a task may be called anything
-    ax.set_ylabel(quantity_text(panel.quantity), parse_math=False)
-    set_axes(ax, panel.quantity, panel.step_words)
-    return shown
-
-
-def draw_lines(
-    ax: Axes,
-    panel: Panel,
-    looks: Mapping[str, Look],
-    *,
-    stepped: bool = False,
-    seeds: bool = False,
-) -> dict[str, Any]:
-    """Draw all lines; returns what a legend shows, by name.
-
-    stepped: values hold until they change, as κ does; seeds: thin lines of the seeds, too.
-    """
+    """Draw it; returns what a legend shows by name. looks: if other panels share its legend."""
     handles: dict[str, Any] = {}
+    looks = looks or looks_by_name([panel])
     for name, line in zip(line_names(panel), panel.lines, strict=True):
-        _draw_line(ax, handles, name, looks[name], line, stepped=stepped, seeds=seeds)
+        _draw_line(ax, handles, name, looks[name], line, panel)
+    ax.set_title(panel_title(panel), parse_math=False)  # a task may be called anything
+    ax.set_ylabel(quantity_text(panel.quantity, panel.engine), parse_math=False)
+    ax.set_xlabel(engine(panel.engine).step_words)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+    ax.set_xlim(left=0)
+    low, high = ax.get_ylim()
+    if panel.quantity == "kappa":
+        ax.set_ylim(-0.03, 1.05)
+    elif max(-low, high) < NOTHING:  # no magnified zero
+        ax.set_ylim(-NOTHING / 5, NOTHING)
     return handles
 
 
 def _draw_line(
-    ax: Axes,
-    handles: dict[str, Any],
-    name: str,
-    look: Look,
-    line: Line,
-    *,
-    stepped: bool,
-    seeds: bool,
+    ax: Axes, handles: dict[str, Any], name: str, look: Look, line: Line, panel: Panel
 ) -> None:
+    """Draw the mean and its band; the seeds as thin lines where a panel has few lines."""
     steps, mean, error = over_seeds(line.traces)
     if not len(steps):
-        return  # one seed has not come as far as where another was first logged
-    colour, group = look["color"], GROUP + line_id(name)
+        return  # one seed ends before another was first logged
+    colour = look["color"]
+    group = GROUP + line_id(name)
+    stepped = panel.quantity == "kappa"  # its values hold until they change
     after: Any = {"drawstyle": "steps-post"} if stepped else {}
     marker = "o" if len(steps) == 1 else ""
     (handles[name],) = ax.plot(steps, mean, marker=marker, ms=3, gid=group, **look, **after)
@@ -105,9 +91,10 @@ def _draw_line(
         band = ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15,
                                lw=0, step="post" if stepped else None)  # fmt: skip
         band.set_gid(group)
-    for trace in line.traces if seeds and len(line.traces) > 1 else ():
-        thin = few_enough(trace.steps)
-        ax.plot(thin, held(trace, thin), color=colour, lw=0.6, alpha=0.45, gid=group, **after)
+        for trace in line.traces if len(panel.lines) <= FEW else ():
+            thin = few_enough(trace.steps)
+            values = held(trace, thin)
+            ax.plot(thin, values, color=colour, lw=0.6, alpha=0.45, gid=group, **after)
     for step, value in line.published_inside().items():
         handles.setdefault("published", _draw_published(ax, step, value, colour, group))
 
@@ -119,30 +106,31 @@ def _draw_published(ax: Axes, step: int, value: Published, colour: str, group: s
     return dot
 
 
-def set_axes(ax: Axes, quantity: str, what: str) -> None:
-    """Axes of a panel: steps in thousands, κ from 0 to 1, no magnified zero."""
-    ax.set_xlabel(what)
-    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
-    ax.set_xlim(left=0)
-    low, high = ax.get_ylim()
-    if quantity == "kappa":
-        ax.set_ylim(-0.03, 1.05)
-    elif max(-low, high) < NOTHING:
-        ax.set_ylim(-NOTHING / 5, NOTHING)
+def panel_grid(
+    count: int,
+    columns: int,
+    size: tuple[float, float],
+    margin: tuple[float, float] = (0.0, 0.0),
+    layout: Literal["constrained"] | None = "constrained",
+) -> tuple[Figure, list[Axes]]:
+    """A figure with axes for so many panels in rows; size: of a panel, in inches."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figsize = (size[0] * columns + margin[0], size[1] * rows + margin[1])
+    figure = Figure(figsize=figsize, layout=layout)
+    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    for ax in axes[count:]:
+        ax.set_axis_off()
+    return figure, list(axes[:count])
 
 
 def panels_figure(found: Sequence[Panel]) -> Figure:
     """All panels of one quantity in one picture, with one legend."""
-    columns = min(COLUMNS, len(found))
-    rows = -(-len(found) // columns)
-    figure = Figure(figsize=(4.4 * columns, 2.8 * rows + 0.5), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    figure, axes = panel_grid(len(found), 2, (4.4, 2.8), (0, 0.5))
     shown: dict[str, Any] = {}
     looks = looks_by_name(found)
-    for ax, panel in zip(axes, found, strict=False):
+    for ax, panel in zip(axes, found, strict=True):
         shown = {**draw_panel(ax, panel, looks), **shown}
-    for ax in axes[len(found) :]:
-        ax.set_axis_off()
     _legend(figure, shown)
     return figure
 
@@ -154,14 +142,16 @@ def curves_figure(studies: Sequence[Mapping[str, Sequence[Panel]]]) -> Figure:
     rows = _rows_of(every)
     figure = Figure(figsize=(3.5 * len(quantities), 2.7 * len(rows) + 0.5), layout="constrained")
     axes = figure.subplots(len(rows), len(quantities), squeeze=False)
-    looks, shown = looks_by_name(every), {}
+    looks = looks_by_name(every)
+    shown: dict[str, Any] = {}
     counts: dict[str, set[int]] = {}
     for line, row in zip(axes, rows, strict=True):
         for ax, name in zip(line, quantities, strict=True):
             ax.set_visible(name in row)
             if name in row:
                 shown = {**draw_panel(ax, row[name], looks), **shown}
-                _count_seeds(counts, row[name])
+                for line_name, drawn in zip(line_names(row[name]), row[name].lines, strict=True):
+                    counts.setdefault(line_name, set()).add(len(drawn.traces))
     named = {
         f"{name} ({_seeds(counts[name])})" if name in counts else name: shown[name]
         for name in (*looks, "published")
@@ -182,13 +172,9 @@ def _rows_of(panels: Sequence[Panel]) -> list[dict[str, Panel]]:
     return list(rows.values())
 
 
-def _count_seeds(counts: dict[str, set[int]], panel: Panel) -> None:
-    for name, line in zip(line_names(panel), panel.lines, strict=True):
-        counts.setdefault(name, set()).add(len(line.traces))
-
-
 def _seeds(counts: set[int]) -> str:
-    low, high = min(counts), max(counts)
+    low = min(counts)
+    high = max(counts)
     return "1 seed" if high == 1 else f"{low if low == high else f'{low} – {high}'} seeds"
 
 

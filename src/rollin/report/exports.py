@@ -1,11 +1,14 @@
-"""A study's results beside its page: CSV for programs, LaTeX for papers."""
+"""Tables of a study as CSV for programs, as LaTeX for papers and for the terminal."""
 
 import re
 from typing import Any
 
-from rollin.analysis.results import StudyResults
-from rollin.analysis.tables import Place, ReadingTable, reading_tables
-from rollin.report.words import label_text, percent, place_text, table_title
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from rollin.analysis.results import Place, ReadingTable, StudyResults, reading_tables
+from rollin.report.labels import NONE, label_text, percent, place_text, published_at, table_title
 from rollin.texts import csv_text, one_line
 
 _LATEX = {
@@ -83,7 +86,7 @@ def escape(text: str) -> str:
 def table_latex(results: StudyResults) -> str:
     """A booktabs table to be included, purple where the baseline is beaten.
 
-    What was published stands over ours.
+    Published values stand above measured ones.
     """
     lines = [
         "% needs \\usepackage{booktabs,xcolor}",
@@ -106,7 +109,7 @@ def _caption(results: StudyResults) -> str:
     if results.of_the_paper:
         printed = f" ({study.printed} of the paper)" if study.printed else ""
         text = (
-            f"{study.heading}{printed}. Upper line: published; lower line: ours, m{over}"
+            f"{study.heading}{printed}. Upper line: published; lower line: measured, m{over}"
             "Purple: ROLLIN above the baseline; bold: best of its row."
         )
         whole = "Our training has {} of the paper's length."
@@ -128,32 +131,62 @@ def _tabular(table: ReadingTable, *, of_the_paper: bool) -> list[str]:
     for number, (labels, places) in enumerate(table.rows):
         if number:
             lines.append(r"\addlinespace")
-        name, ours = escape(label_text(labels)), [_ours(p) for p in places]
+        rows = [[_ours(place) for place in places]]
         if of_the_paper:
-            lines.append(" & ".join([name, *(_published(p) for p in places)]) + r" \\")
-            name = ""
-        lines.append(" & ".join([name, *ours]) + r" \\")
+            rows.insert(0, [_published(place) for place in places])
         if any(p and p.solved for p in places):
-            told = (rf"\scriptsize {escape(place_text(p).solved)}" if p else "" for p in places)
-            lines.append(" & ".join(["", *told]) + r" \\")
+            solved = (p and escape(place_text(p).solved) for p in places)
+            rows.append([rf"\scriptsize {text}" if text is not None else "" for text in solved])
+        names = [escape(label_text(labels)), *[""] * (len(rows) - 1)]
+        lines += [" & ".join([n, *row]) + r" \\" for n, row in zip(names, rows, strict=True)]
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _published(place: Place | None) -> str:
-    if place is None:
-        return "--"
-    return _marked(
-        place_text(place).published, bold=place.published_best, purple=place.published_beats
-    )
+    known = place and (place_text(place).published, place.published_best, place.published_beats)
+    return _marked(*known) if known else "--"
 
 
 def _ours(place: Place | None) -> str:
-    if place is None:
-        return "--"
-    return _marked(place_text(place).ours, bold=place.best, purple=place.beats)
+    return _marked(place_text(place).ours, place.best, place.beats) if place else "--"
 
 
-def _marked(text: str, *, bold: bool, purple: bool) -> str:
+def _marked(text: str, bold: bool, purple: bool) -> str:
     text = escape(text)
     text = rf"\textbf{{{text}}}" if bold else text
     return rf"{{\color{{purple}}{text}}}" if purple else text
+
+
+def terminal_tables(results: StudyResults) -> list[Group]:
+    """One table for each reading; purple where a condition is better than its baseline."""
+    return [_table(table, results) for table in reading_tables(results)]
+
+
+def _table(table: ReadingTable, results: StudyResults) -> Group:
+    title = table_title(table) + ": published over measured" * results.of_the_paper
+    if any(place and place.solved for _, places in table.rows for place in places):
+        title += "; below: seeds that master the last context"
+    if at := published_at(table):
+        title += f" ({percent(results.scale)} of the paper's {at})"
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("")
+    for column in table.columns:  # what does not fit folds the names of rows, never a number
+        name = label_text(column).removeprefix("ROLLIN ").replace(" = ", "=")
+        shown.add_column(name, justify="right", no_wrap=True)
+    for labels, places in table.rows:
+        cells = (_place(place, of_the_paper=results.of_the_paper) for place in places)
+        shown.add_row(label_text(labels), *cells)
+    return Group(Text(title, style="italic"), shown)  # a table's own title is as narrow as it
+
+
+def _place(place: Place | None, *, of_the_paper: bool) -> Text:
+    if place is None:
+        return Text(NONE)
+    digits = place.digits
+    below = f"{place.result.summary.mean:.{digits}f}" if place.result else NONE
+    above = f"{place.published.mean:.{digits}f}" if place.published else NONE
+    parts: list[tuple[str, str]] = [(f"{above}\n", "")] if of_the_paper else []
+    parts.append((below, "bold magenta" if place.beats else ""))
+    if place.solved is not None:
+        parts.append((f"\n{place.solved[0]}/{place.solved[1]}", "dim"))
+    return Text.assemble(*parts)

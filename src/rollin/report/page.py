@@ -1,15 +1,20 @@
-"""One self-contained HTML page from collected runs, with LaTeX and CSV tables beside it."""
+"""One self-contained HTML page from collected runs, with LaTeX and CSV tables beside it.
+
+A live page has the progress of its runs above the report. The two are made apart: progress changes
+every second and is quick to make; the report changes when a run has saved or ended and takes
+seconds.
+"""
 
 import hashlib
 import os
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
@@ -21,25 +26,29 @@ from rollin.analysis.curves import panels
 from rollin.analysis.findings import ENOUGH, setting_of
 from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, results_of
-from rollin.regular import LARGEST_RECORDS, read_bounded
 from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, safe_name, table_csv, table_latex
-from rollin.report.pictures import Picture, pictures
-from rollin.report.sections import section
-from rollin.report.style import save_picture, styled, to_svg
-from rollin.report.words import (
-    improvement_text,
+from rollin.report.labels import (
     label_text,
     place_text,
     published_at,
+    shown,
     table_title,
     warnings,
 )
+from rollin.report.sections import section
+from rollin.report.style import save_picture, styled, to_svg
 from rollin.runs.engines import engine
 from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records
+from rollin.safe_open import LARGEST_RECORDS, read_bounded
 from rollin.sweeps.study import Study
 
+if TYPE_CHECKING:
+    from rollin.report.maps import Picture
+
+PLACE = "<!-- progress -->"
+"""Where the progress goes; text of files cannot hold it, because its brackets are escaped."""
 BROAD = 5.0  # inches of a picture above which a phone shows it at its size, to be scrolled
 
 
@@ -55,7 +64,7 @@ def make_report(
     """Write the page to `out`, and its tables as LaTeX and CSV beside it.
 
     studies: those that runs may belong to, besides their sweeps' own; only: show that study and no
-    other; images: every figure as PNG, too, in figures/.
+    other; images: also every figure as PNG, in figures/.
     """
     fill = filled(collection, studies)
     results = fill(only)
@@ -63,8 +72,9 @@ def make_report(
     make_directory(out.parent)
     _keep_runs(collection, labelled(every), out.parent)
     with drawing():
-        drawn = pictures(labelled(results))
-        write_atomically(out, _encoded(render(collection, results, drawn, title)))
+        drawn = extra_pictures(labelled(results))
+        page = render(collection, results, drawn, title)
+        write_atomically(out, page.encode(errors="replace"))  # paths may hold lone surrogates
         if images:
             _write_images(out.parent / "figures", results, drawn)
     for found in results:
@@ -90,16 +100,21 @@ def filled(
     return lambda only: results_of(grouping, known, named, only)
 
 
+def extra_pictures(records: Sequence[Record]) -> "list[Picture]":
+    """Pictures beside the curves; what draws them is imported only for tasks that have some."""
+    marks = {name for record in records for s in record.switches for name in s.numbers}
+    if "success_mu" not in marks and all(record.task != "four-rooms" for record in records):
+        return []
+    from rollin.report.maps import pictures
+
+    return pictures(records)
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
-    """While inside, figures have our style; their many small solves are slower with threads."""
+    """Draw in the style of the pages, and with one thread, which is faster for small figures."""
     with styled(), threadpool_limits(1):
         yield
-
-
-def _encoded(page: str) -> bytes:
-    """A path may hold what is no letter."""
-    return page.encode(errors="replace")
 
 
 def labelled(results: Sequence[StudyResults]) -> list[Record]:
@@ -130,7 +145,9 @@ def _keep_runs(collection: Collection, records: Sequence[Record], directory: Pat
         write_atomically(directory / name, text)
 
 
-def _write_images(folder: Path, results: Sequence[StudyResults], drawn: Sequence[Picture]) -> None:
+def _write_images(
+    folder: Path, results: Sequence[StudyResults], drawn: "Sequence[Picture]"
+) -> None:
     own_directory(folder)
     for picture in drawn:
         save_picture(folder / f"{picture.name}.png", picture.figure)
@@ -143,24 +160,17 @@ def _write_images(folder: Path, results: Sequence[StudyResults], drawn: Sequence
 def render(
     collection: Collection,
     results: Sequence[StudyResults],
-    drawn: Sequence[Picture],
+    drawn: "Sequence[Picture]",
     title: str | None,
     live: Markup | None = None,
 ) -> str:
     """The page as text; live: what stands first on a page that follows its runs."""
     records = labelled(results)
+    tasks = ", ".join(sorted({record.task for record in records}))
     script = template("page.js") + (template("live.js") if live is not None else "")
     style = template("style.css") + (template("live.css") if live is not None else "")
-    words = {
-        "label_text": label_text,
-        "place_text": place_text,
-        "table_title": table_title,
-        "published_at": published_at,
-        "improvement_text": improvement_text,
-        "setting_of": setting_of,
-    }
     return compiled("report.html.j2").render(
-        title=title or default_title(records),
+        title=title or (f"ROLLIN on {tasks}" if tasks else "ROLLIN"),
         style=Markup(style),
         script=Markup(script),
         policy=Markup(policy(script, live=live is not None)),
@@ -176,7 +186,11 @@ def render(
         seeds=sorted({record.seed for record in records}),
         version=__version__,
         broad_inches=BROAD,
-        **words,
+        label_text=label_text,
+        place_text=place_text,
+        table_title=table_title,
+        published_at=published_at,
+        setting_of=setting_of,
     )
 
 
@@ -204,12 +218,6 @@ def compiled(name: str) -> Template:
 def template(name: str) -> str:
     """A file of the templates."""
     return files("rollin.report").joinpath(f"templates/{name}").read_text("utf-8")
-
-
-def default_title(records: Sequence[Record]) -> str:
-    """The tasks that were run."""
-    tasks = ", ".join(sorted({record.task for record in records}))
-    return f"ROLLIN on {tasks}" if tasks else "ROLLIN"
 
 
 def _facts(records: Sequence[Record]) -> list[tuple[str, str]]:
@@ -246,15 +254,74 @@ def _warnings(collection: Collection, results: Sequence[StudyResults]) -> list[s
                 f"{len(sweep.missing)} of the {sweep.planned} runs planned in {sweep.path} are "
                 "missing or not finished."
             )
-    differing = _differing(collection.versions)
-    if differing:
-        notes.append(f"These runs were made with different versions: {differing}.")
+    names = dict.fromkeys(name for versions in collection.versions for name in versions)
+    numbers = {n: dict.fromkeys(v[n] for v in collection.versions if n in v) for n in names}
+    if differing := [f"{n} {' and '.join(some)}" for n, some in numbers.items() if len(some) > 1]:
+        notes.append(f"These runs were made with different versions: {', '.join(differing)}.")
     if collection.sweeps and len(collection.commands) > 1:
         notes.append(f"These runs were made by {len(collection.commands)} different commands.")
     return notes
 
 
-def _differing(versions: Sequence[dict[str, Any]]) -> str:
-    names = dict.fromkeys(name for found in versions for name in found)
-    seen = {n: dict.fromkeys(v[n] for v in versions if n in v) for n in names}
-    return ", ".join(f"{n} {' and '.join(some)}" for n, some in seen.items() if len(some) > 1)
+# ------------------------------------------------------------------ the live page
+
+
+class SweepProgress(NamedTuple):
+    """Progress of a sweep: its text and the share of its work that is done."""
+
+    title: str
+    summary: str = ""
+    share: float | None = None
+
+
+class RunProgress(NamedTuple):
+    """Progress of a run: texts by title, and the share of its steps that are done."""
+
+    name: str
+    cells: Mapping[str, str]
+    share: float | None = None
+
+
+class LiveProgress(NamedTuple):
+    """Progress of sweeps and of unfinished runs; quiet: words for the rest; problem: an error."""
+
+    sweeps: Sequence[SweepProgress] = ()
+    runs: Sequence[RunProgress] = ()
+    titles: Sequence[str] = ()
+    quiet: str = ""
+    problem: str = ""
+
+
+def progress_part(progress: LiveProgress) -> str:
+    """The part of the page that shows progress."""
+    titles = [t for t in progress.titles if any(run.cells.get(t) for run in progress.runs)]
+    return compiled("progress.html.j2").render(
+        **progress._replace(titles=titles)._asdict(), shown=shown
+    )
+
+
+def live_report(
+    collection: Collection,
+    studies: Sequence[Study],
+    title: str | None = None,
+    only: str | None = None,
+) -> str:
+    """The report of runs so far, as a page with a place for their progress.
+
+    Tables have what finished runs gave, curves go as far as a run has saved.
+    """
+    results = filled(collection, studies)(only) if collection.records else []
+    with drawing():
+        drawn = extra_pictures(labelled(results))
+        return render(collection, results, drawn, title, Markup(PLACE))
+
+
+def with_progress(report: str, progress: str) -> str:
+    """A whole page."""
+    return report.replace(PLACE, progress, 1)
+
+
+def live_policy() -> str:
+    """The policy of a live page; only a header can say that no other page may frame it."""
+    script = template("page.js") + template("live.js")
+    return f"{policy(script, live=True)}; frame-ancestors 'none'"

@@ -17,9 +17,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_STATE, read_bounded
 from rollin.runs.files import (
+    MOST,
+    ManifestFile,
     check_own,
+    converted,
     file_sha256,
     own_directory,
     read_json,
@@ -30,11 +32,10 @@ from rollin.runs.files import (
     write_atomically,
     write_json,
 )
-from rollin.runs.formats import MOST, ManifestFile, converted
-from rollin.runs.versions import versions
+from rollin.runs.systems import versions
+from rollin.safe_open import LARGEST_STATE, read_bounded
 
 FORMAT = 2
-UNSEALED = 1  # the format before it, without a checksum of the manifest
 MANIFEST = "manifest.json"
 ANEW = "Delete the checkpoint directory to start this run over."
 
@@ -94,7 +95,7 @@ def read_checkpoint(directory: Path, spec_hash: str, *, arrays: bool = True) -> 
     if not os.path.lexists(path):
         return None
     raw = read_json(path)
-    if raw.get("format") not in (UNSEALED, FORMAT):
+    if raw.get("format") != FORMAT:
         raise RollinError(
             f"{path} has format {raw.get('format')}, this version reads format {FORMAT}: "
             "continue with the version that wrote it."
@@ -117,11 +118,9 @@ def read_checkpoint(directory: Path, spec_hash: str, *, arrays: bool = True) -> 
 
 
 def _unchanged(manifest: ManifestFile, raw: dict[str, Any]) -> bool:
-    """Whether a manifest is as it was written, as far as its format can tell."""
+    """Return whether a manifest is as it was written, as far as its format shows."""
     if manifest.file != f"state-{manifest.step}.safetensors":
         return False
-    if manifest.format == UNSEALED and manifest.checksum is None:
-        return True
     rest = {name: value for name, value in raw.items() if name != "checksum"}
     return manifest.checksum == seal(rest)
 
@@ -147,8 +146,8 @@ def _read_arrays(directory: Path, manifest: ManifestFile) -> Arrays:
         arrays = load(read_bounded(path, LARGEST_STATE))
     except (SafetensorError, KeyError, ValueError) as error:
         raise RollinError(f"{path} cannot be read: {error}. {ANEW}") from error
-    if manifest.format != UNSEALED and manifest.arrays != _forms(arrays):
-        raise RollinError(f"{path} holds other arrays than its manifest tells of. {ANEW}")
+    if manifest.arrays != _forms(arrays):
+        raise RollinError(f"{path} holds other arrays than its manifest lists. {ANEW}")
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise RollinError(f"{path}: {name} holds NaN or infinity, so it is damaged. {ANEW}")

@@ -1,29 +1,40 @@
-"""From the options of a run of ROLLIN to its environment, its curriculum and its teacher."""
+"""From a run of ROLLIN to its environment, its curriculum and its teacher, or to its policy.
 
+A fingerprint distinguishes a task from another of the same name: a run resumes only with its own.
+"""
+
+import hashlib
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rollin.curriculum.contexts import FINEST, Curriculum
-from rollin.curriculum.mastery import Gap, Mastery, Plateau
-from rollin.curriculum.places import Fulfils
+from rollin.curriculum.mastery import Gap, MasteryRule, Plateau
+from rollin.curriculum.reached_goals import Fulfils, ReachedGoalsTeacher
 from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
-from rollin.curriculum.steps import Halving, Steps
-from rollin.curriculum.teacher import Course
-from rollin.curriculum.teachers import make_teacher
-from rollin.curriculum.visited import Visited
-from rollin.curriculum.walk import Relabelled, Walk
+from rollin.curriculum.sequential import Halving, Relabelled, SequentialTeacher, Steps
+from rollin.curriculum.teacher import CurriculumTeacher
+from rollin.deep.evaluate import Evaluation, evaluate_policy
 from rollin.deep.state import check_relabelling
 from rollin.envs.check import examine
-from rollin.envs.context_env import ContextEnv
+from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
+from rollin.policy import Float, Policy
+from rollin.runs.checkpoint import read_checkpoint
+from rollin.runs.directory import RunDirectory
+from rollin.runs.engines.deep import policy_tensors
 from rollin.runs.engines.rollin_options import RULES_WITHOUT, VISITED, WALK, RollinConfig
+from rollin.runs.exported import ExportedPolicy, Trained
+from rollin.runs.files import converted
 from rollin.runs.spec import RunSpec
+from rollin.sac.learner import Layout
+from rollin.safe_open import finite, parse_json
 from rollin.streams import Streams
-from rollin.values import finite, parse_json
 
 STEP = 1 / 12  # of the path: the first step where none is given
 
@@ -106,7 +117,7 @@ def _even_step(config: RollinConfig, own: Curriculum) -> float:
 class Examined(NamedTuple):
     """What a run can rely on in its environment.
 
-    without: what it has to do without, in words; successes: whether it defines what a success is.
+    without: the text of what it has to do without; successes: whether it defines what a success is.
     """
 
     without: str | None
@@ -129,7 +140,7 @@ def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum)
         successes = examine(env, curriculum, deterministic=False, relabel=False)
         without = (
             f"{str(error).rstrip('.')}. So the threshold of a context is taken from the first "
-            "episodes there, not from earlier ones with their rewards computed anew."
+            "episodes there, not from earlier ones with recomputed rewards."
         )
         return Examined(without, successes)
     return Examined(None, successes)
@@ -137,28 +148,32 @@ def check_for_run(env: ContextEnv, config: RollinConfig, curriculum: Curriculum)
 
 def teacher_of(
     env: ContextEnv, config: RollinConfig, curriculum: Curriculum, examined: Examined
-) -> Course:
+) -> CurriculumTeacher:
     """Who chooses contexts of the curriculum, as the options say."""
     options = config.algorithm
     if config.teacher == VISITED:
         check_relabelling(env)
         parts = {"to_context": _to_context(env), "fulfils": _fulfils(env)}
-        return Visited(curriculum, options.rolls_in, **parts, relabelled=_relabelled(env))
+        return ReachedGoalsTeacher(
+            curriculum, options.rolls_in, **parts, relabelled=_relabelled(env)
+        )
     if config.teacher != WALK:
-        if config.teacher == "reverse" and not env.takes_start:
-            raise RollinError(
-                f"--teacher reverse begins episodes near the goal, and {env.name} cannot: give it "
-                'takes_start = True and a reset that begins at options["start"], or choose another '
-                "teacher."
-            )
         stream = Streams(config.seed)["teacher"]
-        return make_teacher(config.teacher, curriculum, options.rolls_in, stream)
-    return Walk(
+        from rollin.teachers import make_teacher  # loads all of them
+
+        teacher = make_teacher(config.teacher, curriculum, options.rolls_in, stream)
+        if "start" in teacher.wants and not env.takes_start:
+            raise RollinError(
+                f"--teacher {config.teacher} sets where episodes begin, and {env.name} cannot: "
+                'give it takes_start = True and a reset that begins at options["start"], or choose '
+                "another teacher."
+            )
+        return teacher
+    return SequentialTeacher(
         curriculum,
         options.rolls_in,
         counted=options.counted,
         scratch=options.method == "scratch",
-        need=options.need,
         when=_when(config, curriculum),
         where=_where(config, curriculum),
         relabelled=_relabelled(env) if examined.without is None else None,
@@ -166,7 +181,7 @@ def teacher_of(
     )
 
 
-def _when(config: RollinConfig, curriculum: Curriculum) -> Mastery | None:
+def _when(config: RollinConfig, curriculum: Curriculum) -> MasteryRule | None:
     """Who says that a context is mastered; None: the curriculum's own rule."""
     if curriculum.rule is not None:
         return None
@@ -188,7 +203,7 @@ def _where(config: RollinConfig, curriculum: Curriculum) -> Steps | None:
 
 
 def _relabelled(env: ContextEnv) -> Relabelled | None:
-    """What an episode would have earned under another context, where the env can tell."""
+    """What an episode would have earned under another context, where the env can compute it."""
     if not env.can_relabel:
         return None
 
@@ -226,8 +241,8 @@ def _fulfils(env: ContextEnv) -> Fulfils:
 def _printed(env: ContextEnv) -> Curriculum:
     if env.printed is None:
         raise RollinError(
-            f"--literal takes a curriculum as the paper prints it, and {env.name} has none: leave "
-            "it out, or use antmaze-umaze, walker, hopper, humanoid or ant."
+            f"--as-printed takes a curriculum as the paper prints it, and {env.name} has none: "
+            "leave it out, or use antmaze-umaze, walker, hopper, humanoid or ant."
         )
     return env.printed
 
@@ -263,3 +278,160 @@ def _json(flag: str, text: str) -> Any:
         return parse_json(text, finite)
     except ValueError as error:
         raise RollinError(f"{flag} must be JSON, such as '[[0, 0], [8, 0]]': {error}.") from error
+
+
+# ------------------------------------------------------------------ fingerprints
+
+
+def fingerprint_of(spec: RunSpec[RollinConfig]) -> str:
+    """Of the environment and the curriculum that a spec stands for."""
+    env = env_of(spec)
+    try:
+        return of_environment(env, curriculum_of(env, spec.config))
+    finally:
+        env.close()
+
+
+def of_environment(env: ContextEnv, curriculum: Curriculum) -> str:
+    """Of an environment's spaces and rewards, and of a curriculum."""
+    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
+    return (
+        f"{env.observation_size} observed, {env.context_size} of context, "
+        f"{env.outcome_size} of outcome, {env.action_size} acted, curriculum {_steps(curriculum)}, "
+        f"rewards {_some_rewards(env, curriculum)}{measured}"
+    )
+
+
+def of_spaces(env: ContextHandle, curriculum: Curriculum) -> str:
+    """Of an environment of any spaces, and of a curriculum."""
+    measured = f", measures {' '.join(env.measures)}" if env.measures else ""
+    spaces = f"{env.env.observation_space}, {env.env.action_space}"
+    return f"spaces {spaces}, curriculum {_steps(curriculum)}{measured}"
+
+
+def _steps(curriculum: Curriculum) -> str:
+    """A digest of contexts, thresholds, rule and window."""
+    told = curriculum_dict(curriculum)
+    del told["positions"]  # of which the run sees contexts, κ and thresholds alone
+    told["kappas"] = [round(kappa, 12) for kappa in told["kappas"]]
+    steps = [told, type(curriculum.rule).__name__, curriculum.episodes]
+    return hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:16]
+
+
+def curriculum_dict(curriculum: Curriculum) -> dict[str, Any]:
+    """Return a curriculum as plain values, for the run's record."""
+    return {
+        "contexts": curriculum.contexts.tolist(),
+        "positions": list(curriculum.positions),
+        "kappas": list(curriculum.kappas),
+        "thresholds": _thresholds(curriculum),
+    }
+
+
+def _thresholds(curriculum: Curriculum) -> list[float]:
+    """Of every context; none where no rule has one."""
+    if curriculum.rule is None:
+        return []
+    return [curriculum.threshold(k) for k in range(curriculum.K + 1)]
+
+
+def _some_rewards(env: ContextEnv, curriculum: Curriculum) -> str:
+    """A digest of rewards at a few made-up outcomes, which change when their function does."""
+    generator = np.random.default_rng(0)
+    outcomes = generator.normal(size=(16, env.outcome_size)).round(3)
+    contexts = np.resize(curriculum.contexts, (16, env.context_size))
+    nearby = outcomes.copy()
+    size = min(outcomes.shape[1], contexts.shape[1])
+    nearby[:, :size] = contexts[:, :size] + 0.1 * outcomes[:, :size]
+    try:
+        with np.errstate(all="ignore"):  # made-up outcomes may be impossible ones
+            once, again = (
+                [env.compute_reward(o, contexts).tobytes() for o in (outcomes, nearby)]
+                for _ in range(2)
+            )
+    except RollinError:
+        return "unknown"
+    # a function that does not repeat itself bit for bit shows nothing
+    return hashlib.sha256(b"".join(once)).hexdigest()[:16] if once == again else "unknown"
+
+
+@dataclass(frozen=True)
+class Playable:
+    """A run, to be evaluated: π_main, its environment, the curriculum it walked, where it stands.
+
+    contexts: (K + 1, C); kappas: (K + 1,); thresholds: as many, or none where no rule has one.
+    """
+
+    policy: Policy
+    env: ContextEnv
+    contexts: NDArray[np.float64]
+    kappas: list[float]
+    thresholds: list[float]
+    k: int
+    step: int
+
+    @property
+    def K(self) -> int:
+        """Index of the last context."""
+        return len(self.contexts) - 1
+
+    @classmethod
+    def open(cls, run: Trained, spec: RunSpec[Any], render_mode: str | None = None) -> "Playable":
+        """A policy: exported, of a finished run, or of the last checkpoint of one that is not."""
+        env = env_of(spec, render_mode)
+        try:
+            if isinstance(run, ExportedPolicy):
+                policy, about = run.policy, run.about
+                walked, k, step = about.curriculum, about.k, about.step
+            elif run.finished:
+                result, policy = run.result(), Policy.load(run.path)
+                walked, k, step = result["curriculum"], int(result["k"]), int(result["env_steps"])
+            else:
+                policy, walked, k, step = _saved(run, spec, env)
+            contexts = np.array(walked["contexts"], np.float64)
+            kappas, thresholds = (
+                converted(walked[name], list[float], run.path) for name in ("kappas", "thresholds")
+            )
+            return cls(policy, env, contexts, kappas, thresholds, k, step)
+        except RollinError:
+            env.close()
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            env.close()
+            raise RollinError(
+                f"{run.path} does not hold what a run of ROLLIN leaves "
+                f"({type(error).__name__}: {error}): its files are damaged."
+            ) from error
+
+    def evaluate(
+        self, k: int, episodes: int, seed: int, on_outcome: Callable[[int, Float], None]
+    ) -> Evaluation:
+        """Deterministic episodes under context k."""
+        context = self.contexts[k]
+        return evaluate_policy(
+            self.policy, self.env, context, episodes, seed=seed, on_outcome=on_outcome
+        )
+
+
+def _saved(
+    run: RunDirectory, spec: RunSpec[Any], env: ContextEnv
+) -> tuple[Policy, dict[str, Any], int, int]:
+    """π_main, curriculum, context and step of the last checkpoint."""
+    saved = read_checkpoint(run.checkpoint, run.recorded_hash() or spec.hash)
+    if saved is None:
+        raise RollinError(
+            f"{run.path} has neither a policy nor a checkpoint yet: let it run for a while, or "
+            f"continue it with rollin resume {run.path}."
+        )
+    k, walked = int(saved.values["outcome"]["k"]), saved.values["outcome"]["curriculum"]
+    sac = spec.config.sac
+    tensors = policy_tensors(
+        Layout(env.observation_size + env.context_size, env.action_size, sac.hidden),
+        sac,
+        saved.arrays["rollin/main/theta"],
+        env.actions,
+        contexts=np.array(walked["contexts"]),
+        k=np.array([k]),
+        context_space=np.stack([env.context_space.low, env.context_space.high]),
+    )
+    return Policy.of(tensors), walked, k, saved.step

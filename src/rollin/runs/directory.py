@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,36 +22,26 @@ from numpy.typing import NDArray
 
 from rollin.checks import flag
 from rollin.errors import RollinError, reason
-from rollin.regular import (
-    LARGEST_POLICY,
-    LARGEST_STATUS,
-    LARGEST_TABLE,
-    check_regular,
-    open_regular,
-)
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
     TEMPORARY,
+    ConfigFile,
+    Outcome,
+    ResultFile,
+    RowsCounted,
+    StatusFile,
+    converted,
     file_sha256,
     is_occupied,
     make_directory,
+    read_file,
     read_json,
     remove_temporaries,
     seal,
     write_json,
 )
-from rollin.runs.formats import (
-    ConfigFile,
-    FileType,
-    ResultFile,
-    RowsCounted,
-    StatusFile,
-    converted,
-    read_file,
-)
-from rollin.runs.options import config_from, flat
-from rollin.runs.rows import counted_part, read_columns
-from rollin.runs.spec import Membership, RunSpec, digest
+from rollin.runs.metrics import counted_part, plain, read_columns
+from rollin.runs.spec import Membership, RunSpec, config_from, digest, flat
 from rollin.runs.systems import (
     LARGEST_PID,
     PATIENCE,
@@ -61,9 +51,16 @@ from rollin.runs.systems import (
     processor,
     release_lock,
     take_lock,
+    versions,
 )
 from rollin.runs.trust import code_in, signature
-from rollin.runs.versions import versions
+from rollin.safe_open import (
+    LARGEST_POLICY,
+    LARGEST_STATUS,
+    LARGEST_TABLE,
+    check_regular,
+    open_regular,
+)
 from rollin.texts import LONGEST, one_line
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
@@ -116,8 +113,8 @@ class RunDirectory:
     ) -> "RunDirectory":
         """Open a directory for a run: new, or holding the same one; anything else is refused.
 
-        task: fingerprint of the task itself, which may change while its name stays; None if that
-        is not to be looked at. of: the condition that it is run for. beside: what config.json tells
+        task: fingerprint of the task itself, which may change while its name stays; None if that is
+        not to be looked at. of: the condition that it is run for. beside: what config.json records
         beside the spec.
         """
         run = cls(path)
@@ -126,6 +123,7 @@ class RunDirectory:
             run._check_same(spec, task)
             return run
         run.make()
+        beside.setdefault("results", {})
         described = spec.to_json()
         if code_in(spec.task, described["config"]) and (signed := signature(described)):
             beside["signature"] = signed
@@ -154,7 +152,7 @@ class RunDirectory:
         make_directory(self.path)
 
     def _check_same(self, spec: RunSpec[Any], task: str | None) -> None:
-        """Refuse to go on with another run, or with one whose task has changed."""
+        """Raise if this is another run, or one whose task has changed."""
         kept = self.config
         difference = _difference(kept, spec)
         if difference:
@@ -174,6 +172,8 @@ class RunDirectory:
         """Open an existing run."""
         run = cls(path)
         if not run.exists:
+            if not path.is_dir():
+                raise RollinError(f"No such directory: {path}.")
             raise RollinError(f"{path} is not a run directory: it has no config.json.")
         return run
 
@@ -200,9 +200,9 @@ class RunDirectory:
                 release_lock(file.fileno())
 
     def remove_leftovers(self) -> None:
-        """Delete what a kill in the middle of a write left, unless somebody is running this.
+        """Delete what a kill in the middle of a write left, unless a process is running this.
 
-        Whoever only looks at a run may lack the right to: then it stays.
+        Without the right to delete it, it stays.
         """
         if any(self.path.glob(f"{TEMPORARY}*")):
             with suppress(RollinError, OSError), self.lock():
@@ -211,7 +211,14 @@ class RunDirectory:
     @cached_property
     def config(self) -> ConfigFile:
         """What the run is and belongs to."""
-        return check_hash(read_file(self.path / CONFIG, ConfigFile), self.path / CONFIG)
+        found = check_hash(read_file(self.path / CONFIG, ConfigFile), self.path / CONFIG)
+        if found.results is None:
+            raise RollinError(
+                f"{self.path} is a run of rollin {found.versions.get('rollin', '0.1.0')}, whose "
+                "run directories this version does not read: use that version to resume or to "
+                "report it."
+            )
+        return found
 
     def recorded_hash(self) -> str | None:
         """The hash that the run was begun with, by whose version it may lack later options."""
@@ -222,29 +229,43 @@ class RunDirectory:
         path = self.path / RESULT
         raw = read_json(path)
         sums = converted(raw, ResultFile, path).sha256
-        # versions without checksums did not name the processor, either
-        summed = sums or (self.exists and self.config.processor)
-        if summed and sums.get(RESULT) != _sealed(raw):
+        if sums.get(RESULT) != sealed(raw):
             raise RollinError(
                 f"{path} does not match its checksum: a value was changed. Restore it, or run "
                 "again in another directory."
             )
         return raw
 
-    def read_result(self, kind: type[FileType]) -> FileType:
-        """The final quantities as the engine's type."""
-        return self.convert(self.result(), kind)
+    def outcome(self) -> Outcome:
+        """How far the run has come, and what that took: of its result, or its last checkpoint."""
+        if not self.finished:
+            return converted(self.saved().values.get("outcome"), Outcome, self.checkpoint)
+        raw = self.result()
+        own = {name: raw[name] for name in raw if name in Outcome.__struct_fields__}
+        last = {name: plain(column[-1]) for name, column in self.metrics(()).items()}
+        if unknown := raw.keys() - own.keys() - last.keys():
+            raise RollinError(f"{self.path / RESULT} has {', '.join(unknown)}, which no run writes")
+        for name, value in last.items():
+            if name not in raw or raw[name] != value:
+                raise RollinError(
+                    f"{self.path / RESULT} has {name} = {raw.get(name)}, and the last row of "
+                    f"metrics.csv {value}: one of them was changed. Restore the originals."
+                )
+        return converted(own, Outcome, self.path / RESULT)
 
-    def convert(self, value: Any, kind: Any) -> Any:
-        """Plain values of result.json as a type."""
-        return converted(value, kind, self.path / RESULT)
+    def metrics(self, needed: Iterable[str]) -> dict[str, NDArray[np.float64]]:
+        """Return metrics.csv as far as the run's result or checkpoint counts its rows."""
+        saved = None if self.finished else self.saved()
+        if saved is not None and not self.rows_counted("metrics.csv", saved).rows:
+            return {name: np.empty(0) for name in ("step", *needed)}
+        return self.columns("metrics.csv", {name: name for name in needed}, saved)
 
     def check_files(self) -> None:
         """Refuse a finished run whose files are not those that its result was written with."""
         sums = self.result().get("sha256", {})
         for name, most in KEPT.items():
             path = self.path / name
-            if name not in sums:  # of an older version, or one that it does not have
+            if name not in sums:
                 check_regular(path)
             elif file_sha256(path, most) != sums[name]:
                 raise RollinError(
@@ -290,19 +311,17 @@ class RunDirectory:
         path = self.path / "status.json"
         if not os.path.lexists(path):
             return {}
-        found = msgspec.to_builtins(read_file(path, StatusFile, LARGEST_STATUS))
-        older = found.pop("figures", None)
-        return found if older is None else {"shown": older, **found}
+        return msgspec.to_builtins(read_file(path, StatusFile, LARGEST_STATUS))
 
     def host(self) -> str:
-        """Where it was last run; empty if its status does not tell: nothing else hangs on that."""
+        """Where it was last run; empty if unknown: nothing else depends on that."""
         try:
             return self.status().get("host", "")
         except RollinError:
             return ""
 
     def write_status(self, state: str, **values: Any) -> None:
-        """Say where the run stands, for whoever looks from outside; a run does not end of it."""
+        """Write status.json; failures are ignored."""
         told = {
             "state": state,
             "pid": os.getpid(),
@@ -321,7 +340,7 @@ class RunDirectory:
         kept = [name for name in KEPT if os.path.lexists(self.path / name)]
         sums = {name: file_sha256(self.path / name, sys.maxsize) for name in kept}
         path, whole = self.path / RESULT, {**values, "sha256": sums}
-        whole["sha256"] = {**sums, RESULT: _sealed(whole)}
+        whole["sha256"] = {**sums, RESULT: sealed(whole)}
         write_json(path, whole)
 
 
@@ -330,7 +349,7 @@ def check_hash(found: ConfigFile, path: Path) -> ConfigFile:
     spec = {"engine": found.engine, "task": found.task, "config": found.config}
     if found.spec_hash not in (None, digest(spec)):
         raise RollinError(
-            f"{path} does not match its spec_hash: engine, task or an option was changed by hand. "
+            f"{path} does not match its spec_hash: engine, task or an option was edited. "
             "Restore it, or use another directory for other options."
         )
     return found
@@ -372,7 +391,7 @@ def _check_finite(spec: RunSpec[Any]) -> None:
                 raise RollinError(f"{flag(name)} must be a finite number, got {number}.")
 
 
-def _sealed(result: dict[str, Any]) -> str:
+def sealed(result: dict[str, Any]) -> str:
     """The checksum of a result.
 
     The seconds are left out: in them alone may a run that was interrupted differ from one that was
@@ -384,13 +403,13 @@ def _sealed(result: dict[str, Any]) -> str:
 
 
 def _difference(found: ConfigFile, wanted: RunSpec[Any]) -> str:
-    """In what a run differs from a spec, in words; empty if in nothing."""
+    """Return the text of how a run differs from a spec; empty if it does not."""
     if found.engine != wanted.config.engine:
         return f"engine {found.engine} there, {wanted.config.engine} requested"
     if found.task != wanted.task:
         return f"task {found.task} there, {wanted.task} requested"
-    then = type(wanted.config).as_it_was(found.task, found.config)
-    before, after = flat(config_from(type(wanted.config), then)), flat(wanted.config)
+    before = flat(config_from(type(wanted.config), found.config))
+    after = flat(wanted.config)
     changed = [
         f"{name} {before[name]} there, {value} requested"
         for name, value in after.items()

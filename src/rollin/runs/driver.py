@@ -7,16 +7,17 @@ that was never interrupted (same machine, versions and threads).
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from rollin import compile_time
+from rollin import compiling
 from rollin.checks import seconds_from
-from rollin.curriculum.progress import Advance
+from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError, sentence
-from rollin.regular import check_regular
 from rollin.runs.checkpoint import (
     Checkpoint,
     join_state,
@@ -28,14 +29,15 @@ from rollin.runs.checkpoint import (
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import check_own, remove_temporaries
 from rollin.runs.loggers import Loggers, check_installed
-from rollin.runs.rows import MetricsWriter
-from rollin.runs.spec import Config, RunSpec
-from rollin.runs.tensorboard import TensorBoardLogger
+from rollin.runs.metrics import Metric, MetricsWriter, TensorBoardLogger, plain
+from rollin.runs.spec import Config, Membership, RunSpec
+from rollin.runs.systems import versions
+from rollin.safe_open import check_regular
 
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
 HEAR_SECONDS = 0.2  # between two questions whether to stop
-STOP_SECONDS = 1.0  # that a run which is to stop may go on, until it can save
+STOP_SECONDS = 1.0  # that a run which is to stop may continue, until it can save
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What values of another form lead to."""
@@ -46,7 +48,7 @@ ShouldStop = Callable[[], bool]
 
 def working_time() -> float:
     """A clock that stands while functions are compiled, which is done once per machine."""
-    return time.perf_counter() - compile_time.seconds()
+    return time.perf_counter() - compiling.seconds()
 
 
 class LeaveError(Exception):
@@ -113,7 +115,7 @@ class Driver(ABC, Generic[Config]):
     every step of an evaluation, which may be a long one.
     """
 
-    columns: ClassVar[tuple[str, ...]]
+    columns: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     """Files that it opens besides its CSVs."""
 
@@ -124,6 +126,13 @@ class Driver(ABC, Generic[Config]):
         self.pause: Callable[[], None] = lambda: None
         self.metrics = MetricsWriter(directory.path / "metrics.csv", self.columns)
         self.writers = {"metrics": self.metrics}
+        self.declared: tuple[Metric, ...] = ()
+        self._last: dict[str, Any] = {}
+
+    def declare(self, metrics: Iterable[Metric]) -> None:
+        """Have metrics.csv hold those of these metrics that the run has."""
+        self.declared = tuple(metric for metric in metrics if metric.when(self))
+        self.metrics.columns = ("step", *(metric.name for metric in self.declared))
 
     @property
     def config(self) -> Config:
@@ -141,16 +150,38 @@ class Driver(ABC, Generic[Config]):
         return self.step >= self.config.steps
 
     @property
+    def progress(self) -> Progress | None:
+        """The place on the curriculum, if the run has one."""
+        return None
+
+    @property
     def advances(self) -> Sequence[Advance]:
-        """Switches of context so far, if it walks a curriculum."""
-        return ()
+        """Switches of context so far."""
+        return self.progress.advances if self.progress else ()
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """What the run took so far: env_steps, rollin_steps and updates, as far as it knows."""
+        return {}
+
+    def outcome(self) -> dict[str, Any]:
+        """Return how far the run has come, as the `Outcome` of a checkpoint or a result."""
+        found = {"step": self.step, "seconds": round(self.seconds, 3), **self.costs}
+        if (progress := self.progress) is None:
+            return found
+        return found | {
+            "k": progress.k,
+            "K": progress.K,
+            "advances": [asdict(advance) for advance in progress.advances],
+            "completed": asdict(progress.completed) if progress.completed else None,
+        }
 
     def fingerprint(self) -> str:
-        """Tells the task from another of the same name, if there can be one."""
+        """Distinguishes the task from another of the same name, if there can be one."""
         return self.spec.task
 
     def beside(self) -> dict[str, Any]:
-        """What config.json tells beside the spec, for whoever looks at it."""
+        """What config.json records beside the spec, for readers."""
         return {}
 
     @abstractmethod
@@ -161,13 +192,27 @@ class Driver(ABC, Generic[Config]):
         """Count an event; returns whether a checkpoint may be written after it."""
         return True
 
-    @abstractmethod
+    def measure(self) -> None:
+        """Compute what the next row of metrics needs, such as an evaluation."""
+
+    def forget(self) -> None:
+        """Begin the sums between two rows of metrics again."""
+
     def row(self) -> dict[str, Any]:
         """A row of metrics."""
+        self.measure()
+        row = {"step": self.step, **{m.name: m.value(self) for m in self.declared}}
+        self._last = {name: plain(value) for name, value in row.items()}
+        self.forget()
+        return row
+
+    def row_due(self) -> bool:
+        """Whether metrics.csv gets a row after this step."""
+        return self.step % self.config.log_every == 0 or self.at_end
 
     @abstractmethod
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on: arrays and values by part."""
+        """Return everything needed to resume: arrays and values by part."""
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
@@ -178,12 +223,18 @@ class Driver(ABC, Generic[Config]):
         return {"shown": {}}
 
     def finish(self) -> None:
-        """Write what a finished run leaves, the result last: the last row, if there is no more."""
-        self.directory.write_result({**self.row(), "seconds": self.seconds})
+        """Write what a finished run leaves, the result last."""
+        self.write_result()
+
+    def write_result(self, **more: Any) -> None:
+        """Write result.json: the last row of metrics.csv and the outcome; more: fields of it."""
+        told = {"spec_hash": self.spec.hash, "versions": versions()}
+        self.directory.write_result({**self._last, **self.outcome(), **more, **told})
 
     def check_result(self) -> None:
         """Refuse what a finished run left if it is not what it wrote."""
         self.directory.check_files()
+        self.directory.outcome()
 
     def tidy(self) -> None:
         """Delete what only an unfinished run needs, once what it left is seen to be whole."""
@@ -199,9 +250,9 @@ class Driver(ABC, Generic[Config]):
         """Run to the end, until `should_stop`, or until a step; return whether it finished."""
         pace = Pace(on_status, should_stop)
         try:
-            with compile_time.heard_by(lambda: self._report(pace, compiling=True)):
+            with compiling.listening(lambda: self._report(pace, compiling=True)):
                 return self._execute(pace, until)
-        except (KeyboardInterrupt, BrokenPipeError):  # or nobody hears of the run any more
+        except (KeyboardInterrupt, BrokenPipeError):  # or the reader of the output is gone
             self.directory.write_status("interrupted", **self._full_status(None))
             raise
         except BaseException as error:
@@ -221,7 +272,7 @@ class Driver(ABC, Generic[Config]):
         finished = False
         try:
             finished = self._loop(board, others, pace, until)
-        except LeaveError:  # the last checkpoint is what it goes on from
+        except LeaveError:  # it resumes from the last checkpoint
             pass
         finally:
             try:
@@ -244,11 +295,11 @@ class Driver(ABC, Generic[Config]):
 
         until: stop at the first checkpoint that can be written at this step or later.
         """
-        config, spent_before = self.config, self.seconds
+        spent_before = self.seconds
         save_soon = False
         for event in () if self.at_end else self.events():
             may_save = self.take(event)
-            if self.step % config.log_every == 0 or self.at_end:
+            if self.row_due():
                 row = self.row()
                 self.metrics.write(row)
                 told = {**row, "steps_per_second": pace.rate}
@@ -271,13 +322,15 @@ class Driver(ABC, Generic[Config]):
 
     @property
     def _hash(self) -> str:
-        """What a checkpoint is told apart by: as config.json has it, whose spec is this one."""
+        """What identifies a checkpoint: the hash in config.json, whose spec is this one."""
         return self.directory.recorded_hash() or self.spec.hash
 
     def _save(self) -> None:
         self._flush()
         state = {
             **self.get_state(),
+            "outcome": self.outcome(),
+            "row": self._last,
             "seconds": self.seconds,
             "writers": {name: writer.get_state() for name, writer in self.writers.items()},
         }
@@ -303,9 +356,9 @@ class Driver(ABC, Generic[Config]):
         try:
             state = join_state(saved.arrays, saved.values)
             for name, writer in self.writers.items():
-                # older checkpoints lack the files that came later
-                writer.set_state(state["writers"].get(name, {"rows": 0}))
+                writer.set_state(state["writers"][name])
             self.set_state(state)
+            self._last = {name: _plain_number(value) for name, value in state["row"].items()}
             self.seconds = _seconds(state["seconds"])
             self._check_step(saved.step)
         except _DAMAGE as error:
@@ -324,7 +377,7 @@ class Driver(ABC, Generic[Config]):
             writer.flush()
 
     def _report(self, pace: Pace, *, compiling: bool = False) -> None:
-        """Tell the world outside where the run stands, and hear whether it is to stop.
+        """Write the run's status, and check whether it is to stop.
 
         compiling: whether that begins now, once per machine; the next report is that it is done.
         """
@@ -344,7 +397,43 @@ class Driver(ABC, Generic[Config]):
         }
 
 
+def _plain_number(value: Any) -> float | str | None:
+    """Return a value of a row as `plain` makes it; raise ValueError if it is none."""
+    if value is None or value in ("inf", "-inf") or type(value) in (int, float):
+        return value
+    raise ValueError(f"{value!r} is not a number")
+
+
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"seconds must be a number of at least 0, got {value!r}")
     return float(value)
+
+
+def execute(
+    prepared: Driver[Any],
+    command: str = "",
+    on_status: OnStatus = lambda status: None,
+    should_stop: ShouldStop = lambda: False,
+    of: Membership | None = None,
+    until: int | None = None,
+) -> bool:
+    """Run what was prepared, or resume it, and close it."""
+    directory = prepared.directory
+    try:
+        results = {metric.name: metric.text for metric in prepared.declared if metric.result}
+        beside = {**prepared.beside(), "results": results}
+        task = prepared.fingerprint()
+        claim = partial(RunDirectory.claim, directory.path, prepared.spec, task, command, of)
+        if directory.exists:
+            claim(**beside)  # refuse another run, whichever process has it
+        else:
+            directory.make()
+        with directory.lock():
+            claim(**beside)  # one of several processes that begin at once
+            if directory.finished:
+                prepared.tidy()  # if a kill came just before that
+                return True
+            return prepared.execute(on_status, should_stop, until)
+    finally:
+        prepared.close()

@@ -1,7 +1,7 @@
 """A policy taken out of its run: the actor alone, and a file that says what it was trained on.
 
 policy.safetensors has no critics, no optimiser and no replay; policy.json, which is written last,
-tells the run's options and versions, the curriculum that it walked, and what the policy earned when
+holds the run's options and versions, the curriculum that it walked, and what the policy earned when
 it was exported. It is evaluated like a run and cannot be resumed.
 """
 
@@ -15,9 +15,11 @@ import msgspec
 
 from rollin.errors import RollinError
 from rollin.policy import Policy
-from rollin.regular import LARGEST_POLICY
 from rollin.runs.directory import POLICY, RunDirectory, check_hash
 from rollin.runs.files import (
+    ConfigFile,
+    PolicyFile,
+    converted,
     file_sha256,
     is_occupied,
     make_directory,
@@ -26,7 +28,7 @@ from rollin.runs.files import (
     write_atomically,
     write_json,
 )
-from rollin.runs.formats import ConfigFile, PolicyFile, converted
+from rollin.safe_open import LARGEST_POLICY
 
 ABOUT, CARD = "policy.json", "README.md"
 FORMAT = 1

@@ -1,16 +1,28 @@
-"""Writing files so that a crash, a kill or a full disk never leaves half of one behind."""
+"""Files of runs: written so that nothing ever leaves half of one behind, and read into types.
+
+A JSON or TOML file is decoded strictly: an unknown or missing key, or a value of another type, is
+one sentence with the name of the file and the key. Keys that a later version added have defaults,
+so that older files can still be read.
+"""
 
 import hashlib
 import json
 import os
+import re
 import tempfile
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
+from msgspec import Meta, Struct
+
+from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST, open_bounded, read_bounded
 from rollin.runs.systems import patiently, sync_directory
-from rollin.values import ExcessError, finite, parse_json
+from rollin.safe_open import LARGEST, ExcessError, finite, open_bounded, parse_json, read_bounded
+
+# ------------------------------------------------------------------ writing and reading
 
 PART = 1 << 20  # bytes of a file that are in memory at a time
 TEMPORARY = ".rollin-"  # how names of unfinished files begin
@@ -47,7 +59,7 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
         raise RollinError(
             f"{path} could not be written: it would hold a number that is not finite."
         ) from error
-    # a path that the system's encoding cannot tell, in a command, is written as it can be
+    # a path that the system's encoding cannot express, in a command, is written as it can be
     write_atomically(path, text.encode(errors="replace"), durable=durable)
 
 
@@ -116,7 +128,7 @@ def remove_file(path: Path) -> None:
 
 
 def is_occupied(directory: Path, *ours: str) -> bool:
-    """Whether something is there that is not ours to replace: a file, or a directory in use.
+    """Whether something is there that must not be replaced: a file, or a directory in use.
 
     ours: names that may be there.
     """
@@ -127,13 +139,13 @@ def is_occupied(directory: Path, *ours: str) -> bool:
 
 
 def own_directory(path: Path) -> None:
-    """Create a directory inside one of ours; what a link leads to is not ours."""
+    """Create a directory inside a run's; refuse a link in its place."""
     check_own(path)
     make_directory(path)
 
 
 def check_own(path: Path) -> None:
-    """Refuse a link in the place of a directory inside one of ours."""
+    """Refuse a link in the place of a directory inside a run's."""
     if path.is_symlink():
         raise RollinError(f"{path} is a link: put a directory there, or nothing.")
 
@@ -146,3 +158,211 @@ def make_directory(path: Path) -> None:
         raise RollinError(
             f"The directory {path} could not be made: {reason(error)}. Choose another --out."
         ) from error
+
+
+# ------------------------------------------------------------------ what they hold
+
+FileType = TypeVar("FileType", bound=Struct)
+Plain = TypeVar("Plain")
+
+MOST = 2**53  # beyond, a float64 does not count one by one
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Seconds = Annotated[float, Meta(ge=0)]
+Name = Annotated[str, Meta(max_length=4096)]  # a task may be a path
+Labels = Annotated[dict[Name, Name], Meta(max_length=256)]
+Names = Annotated[list[Name], Meta(max_length=256)]
+Shown = Annotated[dict[Name, Name], Meta(max_length=64)]  # a column each
+
+
+class ConfigFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """config.json: what a run is, and what belongs to it. The spec's hash is of the first three.
+
+    family, labels, scale: the condition of a study that it was run for, at which share of its
+    length; key: the condition's, without seed and length; signature: of the user who began a run
+    whose task is code.
+    """
+
+    engine: Name
+    task: Name
+    config: dict[str, Any]
+    spec_hash: Name | None = None
+    fingerprint: Name | None = None
+    versions: Labels = {}
+    command: str = ""
+    processor: Name = ""
+    curriculum: dict[str, list[Any]] | None = None
+    family: Name = ""
+    labels: Labels = {}
+    scale: Annotated[float, Meta(gt=0)] = 1.0
+    key: Name = ""
+    signature: str | None = None
+    results: dict[Name, Name] | None = None
+
+
+class ManifestFile(Struct, forbid_unknown_fields=True):
+    """manifest.json of a checkpoint.
+
+    file, sha256: the arrays' file; arrays: dtype and shape of each; values: all that is no array;
+    checksum: of all of this.
+    """
+
+    format: int
+    step: Count
+    spec_hash: str
+    file: str
+    sha256: str
+    values: dict[str, Any]
+    arrays: dict[str, tuple[str, list[int]]]
+    checksum: str
+    versions: dict[str, str] = {}
+
+
+class StatusFile(Struct, omit_defaults=True):
+    """status.json: the state of a run; engines add their own numbers.
+
+    shown: what to show of it, as text by title.
+    began: when the process did, as the system counts: its number may since be another's.
+    """
+
+    state: Name = "waiting"
+    pid: Count = 0
+    began: Count | None = None
+    host: Name = ""
+    updated: float = 0.0
+    error: str | None = None
+    step: Count | None = None
+    steps: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    shown: Shown | None = None
+    steps_per_second: Seconds = 0.0
+    eta_seconds: Seconds | None = None
+    compiling: bool = False
+
+
+class ResultFile(Struct):
+    """What results of all engines may have, which add their own; sha256: of the run's files."""
+
+    kappa: Share | None = None
+    k: Count | None = None
+    K: Count | None = None
+    env_steps: Count | None = None
+    seconds: Seconds = 0.0
+    warning: str | None = None
+    sha256: dict[str, str] = {}
+
+
+class AdvanceFile(Struct, forbid_unknown_fields=True):
+    """A switch to context k after `step` steps; numbers: what the engine measured of it."""
+
+    step: Count
+    k: Count
+    reason: str
+    numbers: dict[str, float] = {}
+
+
+class CurriculumFile(Struct, forbid_unknown_fields=True):
+    """The curriculum of a run."""
+
+    contexts: list[list[float]]
+    kappas: list[Share]
+    thresholds: list[float]
+    positions: list[float] = []
+
+
+class Outcome(Struct, forbid_unknown_fields=True):
+    """How far a run has come, and what that took: in result.json and in checkpoints.
+
+    completed: when the final context was mastered; log_min_pi: see `tabular.theory.analysis`. A
+    result also has the metrics of the last row of metrics.csv.
+    """
+
+    step: Count
+    seconds: Seconds
+    env_steps: Count | None = None
+    rollin_steps: Count | None = None
+    updates: Count | None = None
+    k: Count | None = None
+    K: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    advances: list[AdvanceFile] = []
+    completed: AdvanceFile | None = None
+    curriculum: CurriculumFile | None = None
+    log_min_pi: list[float | None] = []
+    warning: str | None = None
+    spec_hash: str = ""
+    versions: dict[str, str] = {}
+    sha256: dict[str, str] = {}
+
+    def progress(self) -> Progress | None:
+        """Return the place on the curriculum, if the run has one."""
+        if self.k is None or self.K is None:
+            return None
+        kappas = self.curriculum.kappas if self.curriculum else ()
+        if kappas and len(kappas) != self.K + 1:
+            raise RollinError(f"its curriculum must have {self.K + 1} contexts, got {len(kappas)}")
+        if not all(0 <= advance.k <= self.K for advance in self.advances):
+            ks = [advance.k for advance in self.advances]
+            raise RollinError(f"its switches must lead to k = {self.k} of {self.K}, got {ks}")
+        done = self.completed and Advance(self.completed.step, self.completed.k, "")
+        advances = [Advance(a.step, a.k, a.reason) for a in self.advances]
+        return Progress(self.K, self.k, advances, kappas, done)
+
+
+class PolicyFile(Struct, forbid_unknown_fields=True):
+    """policy.json of an exported policy: the run it is of, how far that was, and what it earned.
+
+    run: config.json of the run; curriculum: as in a result; evaluation: a row for each context that
+    was played, `episodes` times, with the first episode's `seed`; sha256: of policy.safetensors;
+    checksum: of all else here.
+    """
+
+    format: int
+    run: ConfigFile
+    step: Count
+    k: Count
+    curriculum: dict[str, list[Any]]
+    evaluation: list[dict[str, Any]]
+    episodes: Count
+    seed: Count
+    sha256: str
+    checksum: str
+
+
+class RowsCounted(Struct, forbid_unknown_fields=True):
+    """What a checkpoint records of a CSV: its rows, and the checksum of the file up to there."""
+
+    rows: Count
+    sha256: str = ""
+
+
+def read_file(path: Path, kind: type[FileType], most: int = LARGEST) -> FileType:
+    """A JSON file of at most so many bytes as its type."""
+    return converted(read_json(path, most), kind, path)
+
+
+def converted(value: Any, kind: Any, path: Path) -> Any:
+    """Plain values of a file as a type."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise RollinError(
+            f"{path} cannot be read: {_words(error)}. It was edited, or is from another version: "
+            "restore the original."
+        ) from error
+
+
+def as_dataclass(kind: type[Plain], values: Any) -> Plain:
+    """Plain values as a dataclass of exactly these fields, with ValueError for anything else."""
+    given = dict(values)
+    names = {field.name for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    if given.keys() != names:
+        raise ValueError(f"{', '.join(sorted(given.keys() ^ names))} missing or unknown")
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(_words(error)) from error
+
+
+def _words(error: msgspec.ValidationError) -> str:
+    """What is wrong, as a part of a sentence: `expected `int`, got `str`, at k`."""
+    text = re.sub(r" - at `(?:key in )?\$?\.?(.*)`$", r", at \1", str(error).rstrip("."))
+    return text[:1].lower() + text[1:]

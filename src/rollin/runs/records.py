@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.deprecated import warn_renamed
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_RECORDS, open_bounded
+from rollin.safe_open import LARGEST_RECORDS, open_bounded
 from rollin.texts import csv_rows, csv_text
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
@@ -26,7 +27,7 @@ MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one
 Array = NDArray[np.float64]
 
 
-class Reading(NamedTuple):
+class MetricAt(NamedTuple):
     """A quantity, and the step at which it is read; None: the last that a run has."""
 
     quantity: str
@@ -62,7 +63,7 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Quantities (N,) at rising steps (N,); NaN where one is not told. The last row is the end."""
+    """Quantities (N,) at rising steps (N,); NaN if not recorded. The last row is the end."""
 
     steps: Array
     quantities: Mapping[str, Array]
@@ -137,8 +138,8 @@ class Record:
         if self.switches and self.switches[-1].step > self.step:
             raise ValueError("it has a switch after its last step")
 
-    def value(self, reading: Reading) -> float | None:
-        """A quantity at a step; None if the run does not tell it."""
+    def value(self, reading: MetricAt) -> float | None:
+        """Return a quantity at a step; None if the run did not record it."""
         step = self.step if reading.step is None else reading.step
         if not 0 < step <= self.step:
             return None
@@ -159,7 +160,7 @@ class Record:
         return last.numbers.get("kappa", last.k / self.K)
 
     def trace(self, quantity: str) -> Trace | None:
-        """A quantity against steps; None if the run does not tell it."""
+        """Return a quantity against steps; None if the run did not record it."""
         if quantity not in self.curve.quantities:
             return None
         if quantity == "kappa" and self.switches:
@@ -168,6 +169,13 @@ class Record:
         values = self.curve.quantities[quantity]
         told = np.isfinite(values)
         return Trace(self.curve.steps[told], values[told]) if told.any() else None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Reading":
+        warn_renamed("rollin.runs.records.Reading", "MetricAt")
+        return MetricAt
+    raise AttributeError(name)
 
 
 def check_order(steps: Sequence[float], what: str) -> None:
@@ -352,7 +360,7 @@ def _names(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _at_end(record: Record, quantity: str) -> float | None:
     """A quantity at the end of a run, which may be ∞."""
-    told = record.value(Reading(quantity))
+    told = record.value(MetricAt(quantity))
     column = record.curve.quantities.get(quantity)
     if told is None and column is not None and record.curve.steps[-1] == record.step:
         return float(column[-1])

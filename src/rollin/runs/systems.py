@@ -1,7 +1,7 @@
-"""What operating systems differ in: each facility that one of them lacks, with what stands in.
+"""The machine of a run: what operating systems differ in, and versions recorded with results.
 
 Linux and macOS have the same of these; Windows has no SIGHUP, no flock, no handle of a directory,
-no signal 0, and refuses to replace or delete a file that somebody has open.
+no signal 0, and refuses to replace or delete a file that is open elsewhere.
 """
 
 import ctypes
@@ -11,10 +11,13 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from rollin import __version__
 
 STOPS = tuple(  # Ctrl-C, kill, a terminal that is closed, Ctrl-Break
     getattr(signal, name)
@@ -27,14 +30,14 @@ REUSES_ADDRESS = sys.platform != "win32"
 """Whether a port that was just left may be taken again; on Windows the flag for it would let
 another program listen where we do."""
 
-SHARING = (5, 32)  # Windows: access denied, or in use; told of a file that somebody has open
+SHARING = (5, 32)  # Windows: access denied, or in use: a file that is open elsewhere
 PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between attempts
 LARGEST_PID = 2**31 - 1  # what systems take for the number of a process
-LOCKED_BYTE = 1 << 30  # behind all that a lock's file holds: on Windows nobody else can read it
+LOCKED_BYTE = 1 << 30  # beyond the contents of a lock's file: on Windows no process can read it
 
 
 def patiently(change: Callable[[], Any]) -> None:
-    """Replace or delete a file, again and again where Windows says that somebody has it open."""
+    """Replace or delete a file, again and again while Windows reports that it is open elsewhere."""
     for pause in PATIENCE:
         try:
             change()
@@ -59,9 +62,9 @@ def sync_directory(path: Path) -> None:
 
 
 def take_lock(handle: int) -> bool:
-    """Take a lock that ends with the process, unless somebody has it: then False.
+    """Take a lock that ends with the process, unless another process has it: then False.
 
-    A file system without locks gives it to everybody.
+    A file system without locks always gives it.
     """
     try:
         import fcntl
@@ -126,7 +129,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def process_began(pid: int) -> int | None:
-    """When a process of this machine began, in ticks since the system did; None if not told."""
+    """When a process of this machine began, in ticks since the system did; None if unknown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return int(stat.rpartition(b")")[2].split()[19])  # behind its name, which may hold spaces
@@ -142,7 +145,7 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's
         return True
     return True
 
@@ -152,7 +155,7 @@ def _is_alive_on_windows(pid: int) -> bool:
     kernel = _windows_kernel()
     process = kernel.OpenProcess(synchronize, False, pid)
     if not process:
-        return vars(ctypes)["get_last_error"]() == denied  # somebody else's
+        return vars(ctypes)["get_last_error"]() == denied  # another user's
     try:
         return kernel.WaitForSingleObject(process, 0) == still_running
     finally:
@@ -160,7 +163,7 @@ def _is_alive_on_windows(pid: int) -> bool:
 
 
 class _MemoryStatus(ctypes.Structure):
-    """What Windows tells of memory."""
+    """What Windows reports of memory."""
 
     _fields_ = (
         ("length", ctypes.c_uint32),
@@ -172,7 +175,7 @@ class _MemoryStatus(ctypes.Structure):
 
 
 def physical_memory() -> int:
-    """Bytes of memory, on Windows those that are free; for systems that tell no more."""
+    """Bytes of memory, on Windows those that are free; for systems that report no more."""
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
@@ -196,3 +199,34 @@ def processor() -> str:
         known.setdefault(name.strip(), value.strip())
     family, model = known.get("cpu family", "?"), known.get("model", "?")
     return f"{known.get('model name', platform.machine())} (family {family}, model {model})"
+
+
+LIBRARIES = ("numpy", "numba", "llvmlite", "gymnasium", "mujoco", "jax")
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package, of Python and of the libraries that compute."""
+    return dict(_installed())
+
+
+def changed_since(then: Mapping[str, str]) -> str:
+    """What has another version now, such as "numpy 2.3.0 → 2.4.6"; empty if nothing has."""
+    now = _installed()
+    both = [name for name in then if name in now]
+    return ", ".join(
+        f"{name} {then[name]} → {now[name]}" for name in both if then[name] != now[name]
+    )
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """They are looked up once: that takes longer than a small run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"rollin": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # jax is an extra
+            continue
+    return found

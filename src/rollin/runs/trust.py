@@ -1,7 +1,7 @@
 """Whose run directories may name code: those that this user made, and those that are trusted.
 
 The task of a run, or its agent, may be module:factory, whose code is imported and called when the
-run goes on or is evaluated. config.json of such a run is signed with a key that only its user can
+run resumes or is evaluated. config.json of such a run is signed with a key that only its user can
 read. One that came from elsewhere is not, or not with that key.
 """
 
@@ -17,9 +17,8 @@ from typing import Any
 
 from rollin.errors import RollinError
 from rollin.imports import is_factory, name_code
-from rollin.regular import read_bounded
-from rollin.runs.files import seal
-from rollin.runs.formats import ConfigFile
+from rollin.runs.files import ConfigFile, seal
+from rollin.safe_open import read_bounded
 
 KEY_BYTES = 32
 
@@ -27,8 +26,8 @@ KEY_BYTES = 32
 def code_in(task: str, config: Mapping[str, Any]) -> list[str]:
     """The code that a run imports: a task module:factory, or module:id of Gymnasium's, and options.
 
-    A file of arrays is none, though its path may hold a colon; whoever would import it all the same
-    is stopped there (`rollin.imports.check_code`).
+    A file of arrays is none, though its path may hold a colon; an import of it is refused by
+    `rollin.imports.check_code`.
     """
     tasks = [task] if ":" in task and not task.endswith(".npz") else []
     return tasks + [v for v in config.values() if isinstance(v, str) and is_factory(v)]

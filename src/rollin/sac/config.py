@@ -23,10 +23,12 @@ from rollin.errors import RollinError
 
 DEEPEST = 64  # hidden layers
 
+LearnerName = Literal["cpu", "jax"]
+
 
 @dataclass(frozen=True)
 class SACConfig:
-    """Options of the SAC learner; `rollin train point-umaze --help` explains each."""
+    """Options of the SAC learner."""
 
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the hidden layers of actor and critics."""
@@ -41,7 +43,7 @@ class SACConfig:
     initial_temperature: float = 1.0
     """Initial entropy temperature; it is then learned."""
     target_entropy: float | None = None
-    """Target entropy; -dim(A)/2 if not given."""
+    """Target entropy. Default: -dim(A)/2."""
     head_gain: float = 1.0
     """Gain of the orthogonal initial weights of the policy's mean head: 1 as in jaxrl since
     December 2021, √2 = 1.4142135623730951 before. The log standard deviation head has gain 1."""
@@ -101,7 +103,7 @@ class SACConfig:
             )
 
     def entropy_target(self, action_size: int) -> float:
-        """The target entropy for this many action dimensions.
+        """Return the target entropy for this many action dimensions.
 
         >>> import rollin
         >>> rollin.SACConfig(hidden=(32, 32), batch=64).entropy_target(action_size=6)
@@ -111,8 +113,8 @@ class SACConfig:
 
 
 def _fastest() -> Literal["float32", "bfloat16"]:
-    """The precision in which this CPU multiplies fastest."""
+    """Return the precision in which this CPU multiplies fastest."""
     from rollin.compiling import host_features
-    from rollin.sac.lanes import has_bfloat16
+    from rollin.sac.cpu.simd import has_bfloat16
 
     return "bfloat16" if has_bfloat16(host_features()) else "float32"

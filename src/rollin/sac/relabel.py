@@ -1,7 +1,7 @@
 """Goal relabelling in thirds (section on goal reaching; after Pitis et al., 2020).
 
 Of each batch, a third keeps its context, a third gets the outcome of a later state of the same
-episode as its context, and a third that of its own next state; rewards are computed anew.
+episode as its context, and a third that of its own next state; rewards are recomputed.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from rollin.arrays import Float
 from rollin.checks import instance
 from rollin.errors import RollinError
+from rollin.sac.learner import Float
 from rollin.sac.replay import Replay, Rows
 
 ComputeReward = Callable[[Float, Float], NDArray[np.floating]]

@@ -1,7 +1,7 @@
 """Replay: packed float32 rows in memory, with an append-only file behind them if wanted.
 
 A row is action, observation, context, next observation, reward, flag, outcome. The flag says how
-the episode went on, so that the file alone tells where episodes end. Rows are numbered from 0 for
+the episode continued, so that the file alone shows where episodes end. Rows are numbered from 0 for
 the whole run; the newest `capacity` of them are held. Drawing costs the same at any fill.
 """
 
@@ -16,13 +16,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from rollin.arrays import Float
 from rollin.checks import at_least, instance
 from rollin.errors import RollinError, reason
-from rollin.regular import LARGEST_REPLAY, check_size
-from rollin.sac import rows
-from rollin.sac.ages import Rows, draw_ages
-from rollin.sac.bits import source
+from rollin.sac import replay_kernels
+from rollin.sac.cpu.rng import source
+from rollin.sac.learner import Float, SACLearner, UpdateInfo
+from rollin.sac.replay_kernels import Rows, draw_ages
+from rollin.safe_open import LARGEST_REPLAY, check_size
+from rollin.streams import Streams
 from rollin.texts import short_repr
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
@@ -80,7 +81,7 @@ class Replay:
     """
 
     def __init__(self, layout: RowLayout, capacity: int, path: Path | None = None) -> None:
-        """Memory for `capacity` rows; with a path, every row also goes to that file."""
+        """Allocate memory for `capacity` rows; with a path, every row also goes to that file."""
         self.layout = instance("layout", layout, RowLayout, "give the sizes of a row to it")
         self.capacity = at_least(1, "capacity", capacity)
         self.path = path
@@ -148,8 +149,8 @@ class Replay:
             self._vector("next observation", next_observation, layout.observation),
             self._vector("outcome", outcome, layout.outcome),
         )
-        slot = self.total % self.capacity if recorded else rows.NOWHERE
-        culprit = rows.insert(self.rows, slot, *parts, reward, flag)
+        slot = self.total % self.capacity if recorded else replay_kernels.NOWHERE
+        culprit = replay_kernels.insert(self.rows, slot, *parts, reward, flag)
         if culprit >= 0:
             raise self._bad_number(culprit, parts, reward)
         if not recorded:
@@ -159,17 +160,18 @@ class Replay:
             self._end_episode()
 
     def end_episode(self) -> None:
-        """Say that the last row's episode is over, where a loop broke it off."""
+        """Mark the last row's episode as ended, where a loop broke it off."""
         if self._episode < self.total:
             self.rows[(self.total - 1) % self.capacity, self._flag] = TRUNCATED
             if self._filed == self.total:
-                self._filed, self._crc = self.total - 1, None  # that row goes to the file again
+                self._filed = self.total - 1
+                self._crc = None  # that row goes to the file again
             self._end_episode()
 
     def draw(
         self, size: int, generator: Generator, p: float | None = None, *, coming: int = 0
     ) -> Rows:
-        """Numbers of `size` random rows: uniform, or with age ~ Geom(p) truncated to the fill.
+        """Return numbers of `size` random rows: uniform, or with age ~ Geom(p), truncated.
 
         coming: rows that will be appended before these are gathered, and that count already.
         """
@@ -183,9 +185,9 @@ class Replay:
         return total - 1 - draw_ages(size, held, generator, p)
 
     def gather(self, picked: Rows, out: Float) -> Float:
-        """The batch of these rows, as a learner takes it, written into `out` and returned."""
+        """Write the batch of these rows, as a learner takes it, into `out`, and return it."""
         self._check_batch(len(picked), out)
-        rows.gather(self.rows, picked, self._sizes, out)
+        replay_kernels.gather(self.rows, picked, self._sizes, out)
         return out
 
     def _check_batch(self, size: int, out: Float) -> None:
@@ -199,19 +201,20 @@ class Replay:
     def sample(self, out: Float, generator: Generator, p: float | None = None) -> Float:
         """Fill a batch with random rows, as `draw` and `gather` do; at once if p is None."""
         where = source(generator) if p is None else None
-        held, size = min(self.total, self.capacity), len(out)
+        held = min(self.total, self.capacity)
+        size = len(out)
         if where is None or held < 2 or not size <= held < 2**32:
             return self.gather(self.draw(size, generator, p), out)
         self._check_batch(size, out)
-        rows.sample(self.rows, self._sizes, out, *where, held, self.total)
+        replay_kernels.sample(self.rows, self._sizes, out, *where, held, self.total)
         return out
 
     def outcomes(self, picked: Rows) -> Float:
-        """The outcomes of these rows: of the states that they lead to."""
+        """Return the outcomes of these rows: of the states that they lead to."""
         return self.rows[picked % self.capacity, self.layout.width - self.layout.outcome :]
 
     def rows_left(self, picked: Rows) -> Rows:
-        """How many rows of the same episode follow each of these, as far as it has gone."""
+        """Return how many rows of the same episode follow each of these so far."""
         if not self.layout.outcome:
             raise RollinError(
                 "This replay keeps no outcomes: give its layout an outcome size to relabel."
@@ -222,7 +225,7 @@ class Replay:
     # -------------------------------------------------------------- file and state
 
     def flush(self) -> None:
-        """Bring all rows to the file and the file to the disk, so that a checkpoint may count."""
+        """Write all rows to the file and the file to the disk, so that a checkpoint may count."""
         if self.path is not None:
             self._write(sync=True)
 
@@ -232,7 +235,7 @@ class Replay:
             self.path.unlink(missing_ok=True)
 
     def get_state(self) -> dict[str, Any]:
-        """Counts; and the rows themselves where there is no file to find them in."""
+        """Return counts; and the rows themselves where there is no file to find them in."""
         self.flush()
         state: dict[str, Any] = {"total": self.total, "episode": self._episode, "crc": self._crc}
         if self.path is None:
@@ -240,21 +243,23 @@ class Replay:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to a state; a file is cut back to the rows that the state counts."""
+        """Restore a state; a file is cut back to the rows that the state counts."""
         total, episode = int(state["total"]), int(state["episode"])
         held = min(total, self.capacity)
         if self.path is None:
-            found = np.asarray(state["rows"])
-            if found.shape != (held, self.layout.width):
+            rows = np.asarray(state["rows"])
+            if rows.shape != (held, self.layout.width):
                 raise RollinError(
                     f"The replay's rows must have shape {(held, self.layout.width)}, "
-                    f"got {found.shape}: the state belongs to another replay."
+                    f"got {rows.shape}: the state belongs to another replay."
                 )
-            self.rows[:held] = found
+            self.rows[:held] = rows
         else:
             self._read(self.path, total, state.get("crc"))
         self._crc = state.get("crc")
-        self.total, self._episode, self._filed = total, episode, total
+        self.total = total
+        self._episode = episode
+        self._filed = total
         if self.layout.outcome:
             self._count_rows_left()
 
@@ -279,17 +284,18 @@ class Replay:
         self._crc = None if self._crc is None else zlib.crc32(data, self._crc)
 
     def _read(self, path: Path, total: int, crc: int | None) -> None:
-        """The newest rows of a file that holds at least `total`; later ones are cut off."""
+        """Read the newest rows of a file that holds at least `total`; cut later ones off."""
         row = self.layout.width * 4
         held = min(total, self.capacity)
         try:
             with path.open("r+b") as file:
-                found, wanted = file.read(HEADER), _header(self.layout)
-                if found != wanted:
-                    there = found.decode(errors="replace").strip()
+                header = file.read(HEADER)
+                expected = _header(self.layout)
+                if header != expected:
+                    actual = header.decode(errors="replace").strip()
                     raise RollinError(
-                        f"{path} holds other rows than expected ({there} there, "
-                        f"{wanted.decode().strip()} expected): it belongs to another run."
+                        f"{path} holds other rows than expected ({actual} there, "
+                        f"{expected.decode().strip()} expected): it belongs to another run."
                     )
                 whole = file.seek(0, os.SEEK_END)
                 check_size(path, whole, LARGEST_REPLAY)
@@ -339,7 +345,7 @@ class Replay:
         return array.astype(np.float32, copy=False)
 
     def _bad_number(self, culprit: int, parts: tuple[Float, ...], reward: float) -> RollinError:
-        """The error for a number, as `rows.insert` counts it."""
+        """Return the error for a number, as `replay_kernels.insert` counts it."""
         names = ("observation", "action", "context", "next observation", "outcome")
         for name, part in zip(names, parts, strict=True):
             if culprit < len(part):
@@ -364,15 +370,122 @@ class Replay:
         self._episode = self.total
 
     def _count_rows_left(self) -> None:
-        """Find episode ends again from the flags."""
+        """Restore `_left` from the flags."""
         numbers = np.arange(max(0, self.total - self.capacity), min(self._episode, self.total))
         slots = numbers % self.capacity
         ends = numbers[self.rows[slots, self._flag] != GOES_ON]
         self._left[slots] = ends[np.searchsorted(ends, numbers)] - numbers
 
 
+class Selection:
+    """Some rows of `replay` as a replay of their own: D_exp is those of D that π_exp collected.
+
+    Only row numbers are kept, in the order in which they were taken, so that rows are stored once
+    and a checkpoint needs no second file. Rows that the replay no longer holds are gone.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self._numbers = np.empty(1024, np.int64)
+        self._begin, self._end = 0, 0
+
+    def __len__(self) -> int:
+        oldest = self.replay.total - self.replay.capacity
+        while self._begin < self._end and self._numbers[self._begin] < oldest:
+            self._begin += 1
+        return self._end - self._begin
+
+    @property
+    def rows(self) -> Rows:
+        """Their numbers in the replay."""
+        return self._numbers[self._end - len(self) : self._end]
+
+    def take_newest(self) -> None:
+        """Add the row that was appended last."""
+        if self._end == len(self._numbers):
+            self._restore(self.rows)
+        self._numbers[self._end] = self.replay.total - 1
+        self._end += 1
+
+    def clear(self) -> None:
+        """Drop all rows; the replay keeps them."""
+        self._begin = self._end = 0
+
+    def draw(self, size: int, generator: Generator, p: float | None = None) -> Rows:
+        """Return numbers of random rows, by their age within this selection; see `Replay.draw`."""
+        ages = draw_ages(size, len(self), generator, p)
+        return self._numbers[self._end - 1 - ages]
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the row numbers."""
+        return {"rows": self.rows.copy()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore a state; the replay must be restored already."""
+        rows = np.asarray(state["rows"])
+        if rows.ndim != 1 or rows.dtype != np.int64 or (np.diff(rows) <= 0).any():
+            raise RollinError("The selection's rows must be rising whole numbers: it is damaged.")
+        if len(rows) and not 0 <= rows[0] <= rows[-1] < self.replay.total:
+            raise RollinError(
+                f"The selection names row {rows[-1]} of a replay with {self.replay.total}: "
+                "the state belongs to another replay."
+            )
+        self._restore(rows)
+
+    def _restore(self, rows: Rows) -> None:
+        """Hold these rows, with space for as many more."""
+        self._numbers = np.concatenate([rows, np.empty(max(len(rows), 1024), np.int64)])
+        self._begin, self._end = 0, len(rows)
+
+
+class Prefetcher:
+    """Updates of a learner from a replay: `begin` before a row is appended, `update` after it.
+
+    Which rows a batch is made of depends only on the number of rows. Unless the row to come is
+    among them, the other threads can begin the update while the environment is at work. Results are
+    those of a batch that is drawn after the step, bit for bit.
+    """
+
+    def __init__(
+        self, learner: SACLearner, replay: Replay, streams: Streams, p: float | None
+    ) -> None:
+        """Draw from the stream `replay`; p: of geometric sampling, uniform if None."""
+        self._learner = learner
+        self._replay = replay
+        self._streams = streams
+        self._p = p
+        self._starts_early = learner.starts_early
+        self._picked: Rows | None = None
+        self._gathered = False
+
+    def begin(self) -> None:
+        """Begin the update that will follow the next row, if a thread is free."""
+        if not self._starts_early:
+            return
+        learner = self._learner
+        replay = self._replay
+        size = len(learner.batch)
+        stream = self._streams["replay"]
+        self._picked = replay.draw(size, stream, self._p, coming=1)
+        self._gathered = bool(self._picked.max() < replay.total)
+        if self._gathered:
+            replay.gather(self._picked, learner.batch)
+            learner.begin()
+
+    def update(self) -> UpdateInfo:
+        """Make one update, from a batch in which the newest row counts."""
+        batch = self._learner.batch
+        replay = self._replay
+        if self._picked is None:
+            replay.sample(batch, self._streams["replay"], self._p)
+        elif not self._gathered:
+            replay.gather(self._picked, batch)
+        self._picked = None
+        return self._learner.update(batch)
+
+
 def _checksum(file: BinaryIO, size: int) -> int:
-    """CRC-32 of the first rows of a file, `size` bytes of them."""
+    """Return the CRC-32 of the first rows of a file, `size` bytes of them."""
     file.seek(HEADER)
     crc = 0
     while size > 0:

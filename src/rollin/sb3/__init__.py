@@ -2,14 +2,14 @@
 
 from importlib import metadata
 
-from rollin.errors import RollinError
+from rollin.errors import RollinError, install_hint
 
 LEAST, BELOW = (2, 9), (3,)
 
 
 def check_version() -> None:
     """Refuse a missing Stable-Baselines3, and one that this was not written for."""
-    how = "`pip install torch==2.13.0`, then `pip install 'rollin[sb3]'`"
+    how = f"run pip install torch==2.13.0, then {install_hint('sb3')}"
     try:
         found = metadata.version("stable-baselines3")
     except metadata.PackageNotFoundError as error:

@@ -1,10 +1,10 @@
 """Level 2: a fresh explorer after the roll-in, as in the paper's practical algorithm.
 
 The explorer is a second agent of the same kind. It acts in episodes that rolled in, learns from its
-own rows alone, and begins anew at every switch; the main agent learns from all rows, at steps of
-episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by four methods of the
-model's: who acts, what is stored, what a step brings, who learns. Evaluation uses `predict`, which
-stays the main's.
+own rows only, and is reinitialised at every switch; the main agent learns from all rows, at steps
+of episodes without roll-in (detailed pseudocode, lines 17 – 33). It takes part by four methods of
+the model: who acts, what is stored, what a step brings, who learns. Stable-Baselines3 has no hook
+for them. Evaluation uses `predict`, which stays the main agent's.
 """
 
 import copy
@@ -26,13 +26,19 @@ from rollin.sb3.guide import is_jax
 
 Arrays = dict[str, NDArray[Any]]
 ROWS = ("actions", "rewards", "dones", "timeouts")
+SHADOWED = (
+    "_sample_action", "_store_transition", "_on_step", "train", "_excluded_save_params",
+)  # fmt: skip
+"""Methods of the model that an explorer replaces while it takes part."""
+MARK = "_rollin_explorer"  # attribute of the model meanwhile
 
 
 class Explorer:
     """The agent π_exp of a model, and where it acts now."""
 
     def __init__(self, model: OffPolicyAlgorithm, stream: Generator) -> None:
-        self._model, self._stream = model, stream
+        self._model = model
+        self._stream = stream
         self._kind = type(model)
         self.acting = np.zeros(model.n_envs, bool)  # envs whose episode rolled in
         self.acted = self.acting.copy()  # at the step that is being stored
@@ -46,6 +52,50 @@ class Explorer:
         self.agent: Any = None  # the old one's buffer goes first
         self.agent = twin(self._model, self._kind, int(self._stream.integers(2**31)))
 
+    def join(self) -> None:
+        """Take part in learning: attributes of the model stand in front of methods of its class.
+
+        `model.save` leaves them out.
+        """
+        model: Any = self._model
+        self.leave(model)  # a learn that was broken off has left them in
+        sample, store, on_step, train, excluded = (getattr(model, name) for name in SHADOWED)
+
+        def sample_action(learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> Any:
+            actions, buffered = sample(learning_starts, action_noise, n_envs)
+            return self.act(actions, buffered, action_noise)
+
+        def store_transition(replay_buffer: Any, *row: Any, **named: Any) -> None:
+            store(Tee(replay_buffer, self), *row, **named)
+
+        def after_step() -> None:
+            on_step()
+            self.after_step()
+
+        def train_both(gradient_steps: int, batch_size: int = 64) -> None:
+            of_main, own = self.share(gradient_steps)
+            if of_main:
+                train(gradient_steps=of_main, batch_size=batch_size)
+            if own:
+                self.learn(own, batch_size)
+
+        def left_out() -> list[str]:
+            return [*excluded(), *SHADOWED, MARK]
+
+        shadows = (sample_action, store_transition, after_step, train_both, left_out)
+        self._own = {name: vars(model)[name] for name in SHADOWED if name in vars(model)}
+        vars(model).update(zip(SHADOWED, shadows, strict=True))
+        vars(model)[MARK] = self
+
+    @staticmethod
+    def leave(model: Any) -> None:
+        """Give a model its own methods back."""
+        explorer = vars(model).pop(MARK, None)
+        if explorer is not None:
+            for name in SHADOWED:
+                del vars(model)[name]
+            vars(model).update(explorer._own)
+
     @property
     def rows(self) -> int:
         """Rows in its buffer."""
@@ -57,7 +107,8 @@ class Explorer:
         self.acted = self.acting.copy()
         self._steps += (~self.acted).sum(), self.acted.sum()
         if self.acted.any():
-            agent, model = self.agent, self._model
+            agent = self.agent
+            model = self._model
             agent._last_obs = model._last_obs
             if hasattr(model, "exploration_rate"):  # DQN's
                 agent.exploration_rate = vars(model)["exploration_rate"]
@@ -91,7 +142,8 @@ class Explorer:
 
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
         """Tensors by name, and JSON-able values."""
-        agent, buffer = self.agent, self.agent.replay_buffer
+        agent = self.agent
+        buffer = agent.replay_buffer
         tensors = {f"policy.{n}": _array(v) for n, v in agent.policy.state_dict().items()}
         for name, module in optimizers(agent).items():
             for i, state in module.state_dict()["state"].items():
@@ -100,13 +152,14 @@ class Explorer:
             tensors["log_ent_coef"] = _array(agent.log_ent_coef)
         for name, column in columns(buffer).items():
             tensors[f"buffer.{name}"] = np.ascontiguousarray(column[: self.rows])
-        told = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
-        told |= {"due": self._due.tolist(), "steps": self._steps.tolist()}
-        return tensors, told | {"calls": getattr(agent, "_n_calls", 0)}
+        values = {"pos": int(buffer.pos), "full": bool(buffer.full), "updates": agent._n_updates}
+        values |= {"due": self._due.tolist(), "steps": self._steps.tolist()}
+        return tensors, values | {"calls": getattr(agent, "_n_calls", 0)}
 
-    def set_state(self, tensors: Mapping[str, NDArray[Any]], told: Mapping[str, Any]) -> None:
+    def set_state(self, tensors: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
         """Take back what `get_state` gave."""
-        agent, buffer = self.agent, self.agent.replay_buffer
+        agent = self.agent
+        buffer = agent.replay_buffer
 
         def under(prefix: str) -> dict[str, torch.Tensor]:
             return {
@@ -124,7 +177,8 @@ class Explorer:
                 number, part = key.split(".", 1)
                 state.setdefault(int(number), {})[part] = value
             module.load_state_dict({**module.state_dict(), "state": state})
-        pos, full = int(told["pos"]), bool(told["full"])
+        pos = int(values["pos"])
+        full = bool(values["full"])
         rows = buffer.buffer_size if full else pos
         for name, column in columns(buffer).items():
             kept = tensors[f"buffer.{name}"]
@@ -135,11 +189,13 @@ class Explorer:
                     "saved."
                 )
             column[:rows] = kept
-        buffer.pos, buffer.full = pos, full
-        agent._n_updates = int(told["updates"])
+        buffer.pos = pos
+        buffer.full = full
+        agent._n_updates = int(values["updates"])
         if hasattr(agent, "_n_calls"):
-            agent._n_calls = int(told["calls"])
-        self._due, self._steps = np.array(told["due"], float), np.array(told["steps"], float)
+            agent._n_calls = int(values["calls"])
+        self._due = np.array(values["due"], float)
+        self._steps = np.array(values["steps"], float)
 
 
 def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
@@ -152,18 +208,19 @@ def twin(model: OffPolicyAlgorithm, kind: type[Any], seed: int) -> Any:
         "replay_buffer", "env", "_vec_normalize_env", "_logger", "ep_info_buffer",
         "ep_success_buffer", "action_noise", "_last_obs", "_last_original_obs",
         "_last_episode_starts", "log_ent_coef", "ent_coef_optimizer", "ent_coef_tensor",
-        "lr_schedule",
+        "lr_schedule", *SHADOWED, MARK,
     }  # fmt: skip
     options = {name: value for name, value in vars(model).items() if name not in left_out}
     agent: Any = kind(model.policy_class, None, device=model.device, _init_setup_model=False)
     vars(agent).update({**options, "policy_kwargs": copy.deepcopy(model.policy_kwargs)})
-    agent.seed, agent.n_envs, agent.tensorboard_log = None, 1, None
+    agent.seed = agent.tensorboard_log = None
+    agent.n_envs = 1
     agent.replay_buffer_kwargs = {}
     agent.num_timesteps = agent._n_updates = 0
     if hasattr(agent, "_n_calls"):  # DQN's steps, by which it moves its target
         agent._n_calls = 0
     with torch.random.fork_rng(devices=[]):  # networks are drawn on the CPU, then moved
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed GPUs, too
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed GPUs
         agent._setup_model()
     agent._vec_normalize_env = model.get_vec_normalize_env()
     agent.set_logger(Logger(None, []))
@@ -202,7 +259,8 @@ class Tee:
     """A replay buffer that also gives the explorer its rows."""
 
     def __init__(self, main: Any, explorer: Explorer) -> None:
-        self._main, self._explorer = main, explorer
+        self._main = main
+        self._explorer = explorer
 
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
         """Store a row of all envs, and those of the explorer's in its own buffer."""
@@ -218,45 +276,11 @@ def _row(part: Any, i: int) -> Any:
     return part[i : i + 1]
 
 
-def mix_in(model: Any, explorer: Explorer) -> None:
-    """Let the explorer take part: by a subclass of the model's own class, while it learns."""
-    take_out(model)  # a learn that was broken off has left one in
-    kind: Any = type(model)
-
-    class Exploring(kind):
-        def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1):
-            found, stored = super()._sample_action(learning_starts, action_noise, n_envs)
-            return explorer.act(found, stored, action_noise)
-
-        def _store_transition(self, replay_buffer: Any, *row: Any) -> None:
-            super()._store_transition(Tee(replay_buffer, explorer), *row)  # pyright: ignore[reportCallIssue]
-
-        def _on_step(self) -> None:
-            super()._on_step()
-            explorer.after_step()
-
-        def train(self, gradient_steps: int, batch_size: int = 64) -> None:
-            main, own = explorer.share(gradient_steps)
-            if main:
-                super().train(gradient_steps=main, batch_size=batch_size)
-            if own:
-                explorer.learn(own, batch_size)
-
-    Exploring.__name__, Exploring.__qualname__ = kind.__name__, kind.__qualname__
-    Exploring.explores = kind
-    model.__class__ = Exploring
-
-
-def take_out(model: Any) -> None:
-    """Make the model again what it was."""
-    model.__class__ = getattr(type(model), "explores", type(model))
-
-
 def suited_level(model: Any) -> int:
     """2 where an explorer is known to work, 1 elsewhere.
 
     In our ablations the fresh explorer was the part whose loss cost most, and one learner behind a
-    hidden roll-in could not be told from the baseline.
+    hidden roll-in was not significantly better than the baseline.
     """
     known = type(model) in (SAC, TD3, DDPG, DQN)
     plain = known and type(model.replay_buffer) in (ReplayBuffer, DictReplayBuffer)

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from rollin.errors import RollinError, told
-from rollin.regular import LARGEST_BUFFER, read_bounded
-from rollin.runs.files import write_atomically
-from rollin.runs.formats import Count
-from rollin.values import ExcessError, finite, parse_json
+from rollin.errors import RollinError, format_exception
+from rollin.runs.files import Count, write_atomically
+from rollin.safe_open import LARGEST_BUFFER, ExcessError, finite, parse_json, read_bounded
 
 FORMAT = 2
 KEY = "rollin"
@@ -44,8 +42,8 @@ class WrapperSaved(Struct, forbid_unknown_fields=True):
     counts: tuple[Count, Count, Count, Count]
 
 
-class SchoolSaved(Struct, forbid_unknown_fields=True):
-    """The state of a school."""
+class CoordinatorSaved(Struct, forbid_unknown_fields=True):
+    """The state of a `CurriculumCoordinator`."""
 
     teacher: dict[str, Any]
     envs: list[WrapperSaved]
@@ -68,7 +66,7 @@ class Saved(Struct, forbid_unknown_fields=True):
     """What a callback writes beside its tensors."""
 
     format: int
-    school: SchoolSaved
+    school: CoordinatorSaved  # by its name in version 0.2.0
     level: Literal[1, 2]
     algorithm: str
     stable_baselines3: str
@@ -110,7 +108,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         text = msgspec.json.decode(header, type=Header).metadata.get(KEY, "")
     except (SafetensorError, KeyError, ValueError) as error:  # also of dtypes NumPy lacks
         raise RollinError(
-            f"{path} is damaged, or was not written by a callback: {told(error)}."
+            f"{path} is damaged, or was not written by a callback: {format_exception(error)}."
         ) from error
     try:
         values = parse_json(text, finite)
@@ -128,13 +126,14 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
 @contextmanager
 def taken_from(path: Path) -> Iterator[None]:
-    """Inside, what does not fit into teacher or model is told in one sentence."""
+    """Inside, what does not fit into teacher or model raises one sentence."""
     try:
         yield
     except _DAMAGE as error:
         raise RollinError(
-            f"{path} does not hold what this callback keeps ({told(error)}): it is damaged, or "
-            "teacher and model are not as they were. Restore the file that callback.save wrote."
+            f"{path} does not hold what this callback keeps ({format_exception(error)}): it is "
+            "damaged, or teacher and model are not as they were. Restore the file that "
+            "callback.save wrote."
         ) from error
 
 

@@ -1,8 +1,7 @@
-"""Runs jobs on a Ray cluster: one actor a run, with the cores, GPUs and memory that it takes.
+"""Runs jobs on a Ray cluster: one actor for each, with the cores, GPUs and memory that it takes.
 
-A run writes into the sweep's directory where its machine sees that, or else beside itself, from
-where its files are fetched every now and then. One whose machine is lost goes on from its last
-checkpoint on another.
+A run writes into the sweep's directory if its machine sees it; otherwise into a local one, whose
+files are fetched at intervals. A run whose machine is lost resumes on another from its checkpoint.
 """
 
 import os
@@ -12,46 +11,45 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from rollin import __version__
 from rollin.checks import at_least, positive
-from rollin.errors import RollinError, reason
+from rollin.errors import RollinError, install_hint, reason
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine_of
 from rollin.runs.engines.base import Demands
 from rollin.runs.files import TEMPORARY, make_directory, write_atomically
-from rollin.sweeps.cluster_worker import FETCH_SECONDS, News, RunWorker
-from rollin.sweeps.jobs import EventKind, Job, JobEvent
+from rollin.sweeps.cluster_worker import FETCH_SECONDS, News, RunWorker, Sender, receive
 from rollin.sweeps.machine import cores
-from rollin.sweeps.transfer import Sender, receive
+from rollin.sweeps.queue import EventKind, Job, JobEvent
 
 Storage = Literal["auto", "shared", "fetch"]
 
 ANSWER_SECONDS = 5.0  # that a cluster may take to answer at its address
 GRACE_SECONDS = 60.0  # that stopped runs may take to save and to be fetched
 LOOK_SECONDS = 2.0  # between two looks at what machines there are
-NEWS_A_SECOND = 200  # that this process hears of all runs together
+NEWS_A_SECOND = 200  # that this process receives of all runs together
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""What a client of Ray's protocol says first; a server answers with a frame of type 4, too."""
+"""The first bytes of a client of Ray's protocol; a server answers with a frame of type 4."""
 
 
 @dataclass
 class _Running:
-    """A run on the cluster: its actor, and what we wait for from it."""
+    """A run on the cluster: its actor, and the references to its result and its next news."""
 
     actor: Any
     demands: Demands
     job: Job
     result: Any
     news: Any
-    heard: bool = False
+    reported: bool = False
 
 
 class RayExecutor:
@@ -68,9 +66,11 @@ class RayExecutor:
         storage: Storage = "auto",
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
-        self.out, self.command = out.resolve(), command
+        self.out = out.resolve()
+        self.command = command
         self.limit = None if limit is None else at_least(1, "--jobs", limit)
-        self.storage, self.fetch_seconds = storage, fetch_seconds
+        self.storage = storage
+        self.fetch_seconds = fetch_seconds
         self._ray = _import_ray()
         self._own = not self._ray.is_initialized()
         connect(self._ray, address or os.environ.get("RAY_ADDRESS"), limit)
@@ -78,7 +78,7 @@ class RayExecutor:
         self._running: list[_Running] = []
         self._idle: list[tuple[Demands, Any]] = []
         self._fitted: set[Demands] = set()  # what a machine was ever large enough for
-        self._told: list[JobEvent] = []  # of jobs that could not be sent
+        self._unsent: list[JobEvent] = []  # failures of jobs that could not be sent
         self._token = secrets.token_hex(8)
         self._mark = self.out / f"{TEMPORARY}storage-{self._token}"
         self._looked = -float("inf")
@@ -89,8 +89,8 @@ class RayExecutor:
     def room(self, job: Job) -> bool:
         """Whether the cluster can take one more.
 
-        A job that no machine was ever large enough for is let in, to be told so; if there was one,
-        it may come back.
+        A job that no machine was ever large enough for is let in and fails; if there was one, it
+        may come back.
         """
         if self.limit is not None:
             return len(self._running) < self.limit
@@ -108,7 +108,7 @@ class RayExecutor:
                 f"no machine of the Ray cluster has room for a run of {job.spec.task}, which takes "
                 f"{demands}: add a larger one, or give --jobs to wait for it"
             )
-            self._told.append(JobEvent("failed", job, {"error": error}))
+            self._unsent.append(JobEvent("failed", job, {"error": error}))
             return
         try:
             if not self._mark.exists():
@@ -117,24 +117,23 @@ class RayExecutor:
             actor = self._actor(demands)
             result = self._send(actor, job, with_files=self.storage == "fetch")
         except (RollinError, OSError) as error:
-            self._told.append(JobEvent("failed", job, {"error": str(error)}))
+            self._unsent.append(JobEvent("failed", job, {"error": str(error)}))
             return
         self._running.append(_Running(actor, demands, job, result, actor.news.remote()))
 
     def _send(self, actor: Any, job: Job, *, with_files: bool) -> Any:
-        """Have an actor do a job; what it comes to."""
+        """Have an actor do a job; return the reference to its end."""
         files: list[Any] | None = None
         if with_files:
             pieces = Sender(job.out).pieces() if job.out.is_dir() else ()
             files = [self._ray.put(piece) for piece in pieces]
-        out = str(job.out.resolve())
-        task = (job.spec, out, self.command, __version__, job.of, job.until)
+        task = (replace(job, out=job.out.resolve()), self.command, __version__)
         return actor.run.remote(task, files, self.storage, (str(self._mark), self._token))
 
     def wait(self, seconds: float) -> list[JobEvent]:
         """News of all runs."""
-        self._let_go()
-        reports, self._told = self._told, []
+        self._end_idle()
+        reports, self._unsent = self._unsent, []
         if not self._running:
             time.sleep(0 if reports else seconds)
             return reports
@@ -145,7 +144,7 @@ class RayExecutor:
         ready = set(ready)
         for running in list(self._running):
             if running.news in ready or running.result in ready:
-                reports += self._hear(running, ended=running.result in ready)
+                reports += self._receive(running, ended=running.result in ready)
         return reports
 
     def stop(self) -> list[JobEvent]:
@@ -153,7 +152,7 @@ class RayExecutor:
         reports: list[JobEvent] = []
         for running in list(self._running):
             running.actor.stop.remote()
-            if not running.heard:  # it may be waiting for a machine, and has nothing to save
+            if not running.reported:  # it may be waiting for a machine, and has nothing to save
                 reports.append(self._give_up(running, "stopped", {}))
         deadline = time.monotonic() + GRACE_SECONDS
         try:
@@ -161,11 +160,11 @@ class RayExecutor:
                 reports += [report for report in self.wait(0.2) if report.is_end]
         finally:
             reports += [self._give_up(running, "stopped", {}) for running in list(self._running)]
-            self._let_go()
+            self._end_idle()
             self._mark.unlink(missing_ok=True)
             if self._own:
                 self._ray.shutdown()
-        return [*reports, *self._told]
+        return [*reports, *self._unsent]
 
     # -------------------------------------------------------------- actors
 
@@ -175,25 +174,25 @@ class RayExecutor:
             if theirs == demands:
                 del self._idle[i]
                 return actor
-        self._let_go()
+        self._end_idle()
         every = max(1.0, self._slots(demands) / NEWS_A_SECOND)
         make = self._ray.remote(RunWorker).options(
             num_cpus=demands.cpus,
             num_gpus=demands.gpus,
             memory=demands.memory,
-            max_concurrency=3,  # the run, its news, and the word to stop
+            max_concurrency=3,  # the run, its news, and the request to stop
             max_restarts=0,
         )
         return make.remote(every, self.fetch_seconds)
 
-    def _let_go(self) -> None:
-        """End idle actors, which hold cores that another may be waiting for."""
+    def _end_idle(self) -> None:
+        """End idle actors, whose cores another may be waiting for."""
         for _, actor in self._idle:
             self._ray.kill(actor)
         self._idle.clear()
 
-    def _hear(self, running: _Running, *, ended: bool) -> list[JobEvent]:
-        """Take what an actor has said; its end, if it has ended."""
+    def _receive(self, running: _Running, *, ended: bool) -> list[JobEvent]:
+        """Take the news of an actor, and its end if it has ended."""
         try:
             news = self._ray.get(running.news)
             result = self._ray.get(running.result) if ended else None
@@ -209,7 +208,7 @@ class RayExecutor:
                 running.news = running.actor.news.remote()
                 return reports
             receive(running.job.out, result.pieces)
-        except (RollinError, OSError) as error:  # of this run's files; the others go on
+        except (RollinError, OSError) as error:  # of this run's files; the others continue
             return [self._give_up(running, "failed", {"error": str(error)})]
         self._running.remove(running)
         self._idle.append((running.demands, running.actor))
@@ -219,14 +218,14 @@ class RayExecutor:
         receive(running.job.out, news.pieces)
         if news.status is None:
             return []
-        running.heard = True
+        running.reported = True
         run = RunDirectory(running.job.out)
         if news.fetched and run.exists:
             run.write_status("running", **{**news.status, "host": news.host})
         return [JobEvent("progress", running.job, news.status)]
 
     def _give_up(self, running: _Running, kind: EventKind, status: dict[str, Any]) -> JobEvent:
-        """End an actor, whatever it does, and tell what became of its job."""
+        """End an actor in any state, and return the end of its job."""
         self._running.remove(running)
         with suppress(Exception):  # it may be gone already
             self._ray.kill(running.actor)
@@ -236,14 +235,14 @@ class RayExecutor:
 
     def _slots(self, demands: Demands) -> int:
         """Runs of one kind that all machines have room for together."""
-        self._look()
+        self._update_nodes()
         wanted = {"CPU": demands.cpus, "GPU": demands.gpus, "memory": demands.memory}
         return sum(
-            int(min(node.get(name, 0) / much for name, much in wanted.items() if much))
+            int(min(node.get(name, 0) / amount for name, amount in wanted.items() if amount))
             for node in self._nodes
         )
 
-    def _look(self) -> None:
+    def _update_nodes(self) -> None:
         now = time.monotonic()
         if now - self._looked > LOOK_SECONDS:
             self._looked = now
@@ -271,7 +270,7 @@ def connect(ray: Any, address: str | None, limit: int | None) -> None:
 
 
 def _probe(address: str) -> None:
-    """Refuse an address where nobody listens, before minutes go by in trying."""
+    """Refuse an address where nothing listens, instead of trying for minutes."""
     if address == "auto":
         return
     host, colon, port = address.rpartition("/")[2].rpartition(":")
@@ -296,9 +295,9 @@ def _silent(address: str, why: str) -> RollinError:
 
 
 def _lost(error: Exception) -> str:
-    """Why an actor is gone, in a line: what Ray says of it, and an error of the actor's own."""
+    """Why an actor is gone, in a line: Ray's reason, and an error of the actor if there is one."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines()]
     why = [line for line in lines if line.startswith("The actor")] or [type(error).__name__]
     own = [line for line in lines if re.match(r"[A-Za-z.]*(Error|Exception): ", line)]
     found = "; ".join(part.rstrip(".:") for part in (why[-1].partition(", ray::")[0], *own[-1:]))
@@ -311,12 +310,13 @@ def _import_ray() -> Any:
     tokens = ("RAY_AUTH_TOKEN" in os.environ, "RAY_AUTH_TOKEN_PATH" in os.environ,
               (Path.home() / ".ray" / "auth_token").exists())  # fmt: skip
     if any(tokens) and "ray" not in sys.modules:  # it is read when Ray is imported
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # else a cluster at an address is not told
+        os.environ.setdefault(
+            "RAY_AUTH_MODE", "token"
+        )  # else a cluster at an address does not receive it
     try:
         import ray
     except ImportError as error:
         raise RollinError(
-            "--backend ray needs Ray, which the extra rollin[ray] installs: "
-            "`pip install -e '.[ray]'` in the project's directory."
+            f"--backend ray needs Ray, which is not installed: {install_hint('ray')}."
         ) from error
     return ray

@@ -1,27 +1,28 @@
 """Runs jobs on the cores of this machine: persistent worker processes, one run each at a time.
 
 Workers are spawned, use one BLAS thread, and report over a pipe. A worker that dies takes only its
-current run with it. A run is begun only if the memory that it will take is there.
+current run with it. A run is begun only if its memory is free.
 """
 
 import multiprocessing
-import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from rollin.checks import at_least
+from rollin.checks import at_least, one_of
+from rollin.errors import RollinError
 from rollin.runs.engines import engine_of
 from rollin.runs.systems import CAN_ASK_TO_LEAVE, STOPS
-from rollin.sweeps.jobs import Job, JobEvent
-from rollin.sweeps.machine import free_memory
+from rollin.sweeps.machine import cores, free_memory, one_thread_each
+from rollin.sweeps.queue import Executor, Job, JobEvent, attempt
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Backend = Literal["local", "ray"]
 GRACE_SECONDS = 60.0  # that a stopped worker may take to end its episode and save
 
 
@@ -30,6 +31,24 @@ class _Worker:
     process: BaseProcess
     pipe: "Connection[Any, Any]"
     job: Job | None = None
+
+
+def executor(
+    out: Path, command: str, jobs: int | None, backend: Backend = "local", **where: Any
+) -> Callable[[], Executor]:
+    """Return a function that makes the place where runs are done.
+
+    jobs: runs at the same time (default: all cores, or all that a cluster has room for). where:
+    address, storage and gpus of a Ray cluster.
+    """
+    one_of("backend", backend, ("local", "ray"))
+    if backend == "local":
+        if where:
+            raise RollinError(f"{', '.join(where)} belong to the backend ray.")
+        return lambda: LocalExecutor(jobs or cores(), command)
+    from rollin.sweeps.cluster import RayExecutor
+
+    return lambda: RayExecutor(out, command, where.pop("address", None), jobs, **where)
 
 
 class LocalExecutor:
@@ -50,7 +69,7 @@ class LocalExecutor:
         return not busy or (len(busy) < self.workers and fits)
 
     def start(self, job: Job) -> None:
-        """Hand a job to a free worker, or to a new one in the place of a dead one."""
+        """Give a job to a free worker, or to a new one."""
         self._pool = [w for w in self._pool if w.job is not None or w.process.is_alive()]
         worker = next((w for w in self._pool if w.job is None), None)
         if worker is None:
@@ -69,13 +88,13 @@ class LocalExecutor:
         # a process that is gone may have left its pipe open to a child of its own
         wait([w for worker in busy for w in (worker.pipe, worker.process.sentinel)], seconds)
         return [
-            self._hear(worker)
+            self._receive(worker)
             for worker in busy
             if worker.pipe.poll() or not worker.process.is_alive()
         ]
 
-    def _hear(self, worker: _Worker) -> JobEvent:
-        """The next news of a worker; one that is gone, or leaves unasked, has lost its job."""
+    def _receive(self, worker: _Worker) -> JobEvent:
+        """The next news of a worker; one that is gone, or left unasked, has lost its job."""
         job = worker.job
         assert job is not None
         try:
@@ -83,7 +102,7 @@ class LocalExecutor:
         except (EOFError, OSError):
             kind, status = "lost", {}
         if kind == "stopped":
-            kind, status = "lost", {"error": "the worker process was told to leave"}
+            kind, status = "lost", {"error": "the worker process received a signal to end"}
         if kind == "lost":
             self._pool.remove(worker)
             worker.process.join(0 if status else None)
@@ -109,24 +128,24 @@ class LocalExecutor:
             if worker.process.is_alive():
                 worker.process.kill()
             if worker.job is not None:
-                news.append(_last_word(worker, worker.job))
+                news.append(_last_event(worker, worker.job))
         self._pool.clear()
         return news
 
     def _new_worker(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, self.command), daemon=True)
+        pipe, far_end = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(far_end, self.command), daemon=True)
         with one_thread_each(), ignore_interrupts():
             process.start()
-        theirs.close()
-        return _Worker(process, ours)
+        far_end.close()
+        return _Worker(process, pipe)
 
 
 def _memory(job: Job) -> int:
     return engine_of(job.spec).demands(job.spec).memory
 
 
-def _last_word(worker: _Worker, job: Job) -> JobEvent:
+def _last_event(worker: _Worker, job: Job) -> JobEvent:
     """How a job ended whose worker was stopped: it may have finished or failed just then."""
     last = JobEvent("stopped", job, {})
     with suppress(EOFError, OSError):
@@ -137,23 +156,8 @@ def _last_word(worker: _Worker, job: Job) -> JobEvent:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Processes that are started inside use one BLAS thread each."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
 def ignore_interrupts() -> Iterator[None]:
-    """A child inherits that it ignores Ctrl-C, so that none can hit it while it still imports."""
+    """Processes that are started inside ignore Ctrl-C, also while they still import."""
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     except ValueError:  # not in the main thread: nothing to shield
@@ -166,9 +170,7 @@ def ignore_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
-    """A worker: take jobs from the pipe until it closes, None or SIGTERM comes."""
-    from rollin.sweeps.attempt import attempt
-
+    """A worker: do jobs from the pipe until it closes or sends None, or until SIGTERM."""
     stop = False
 
     def ask_to_stop(signum: int, frame: Any) -> None:
@@ -177,7 +179,7 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
         if idle:
             raise SystemExit(0)
 
-    def tell(status: dict[str, Any]) -> None:
+    def report(status: dict[str, Any]) -> None:
         nonlocal stop
         try:
             pipe.send(("progress", status))
@@ -195,5 +197,5 @@ def _serve(pipe: "Connection[Any, Any]", command: str) -> None:
             if job is None:
                 return
             idle = False
-            pipe.send(attempt(job.spec, job.out, command, tell, lambda: stop, job.of, job.until))
+            pipe.send(attempt(job, command, report, lambda: stop))
             idle = True

@@ -1,7 +1,6 @@
-"""Runs many jobs wherever there is room: each once, tried again where that helps, none forgotten.
+"""Runs many jobs: one attempt at each, their order, and what happens after a failure.
 
-What runs a job may be this machine or a cluster (`Executor`); what is decided here is the order,
-what happens after a failure, and when all is done.
+What runs a job may be this machine or a cluster (`Executor`).
 """
 
 import heapq
@@ -10,11 +9,104 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from rollin.checks import at_least
-from rollin.errors import RollinError
-from rollin.runs.directory import RunDirectory
-from rollin.sweeps.jobs import Executor, Job, JobEvent, OnJobEvent
+from rollin.errors import MissingExtraError, RollinError, debug_hint, describe, show_traceback
+from rollin.runs.directory import RunBusyError, RunDirectory
+from rollin.runs.spec import Membership, RunSpec
+
+EventKind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spec, the directory it runs in, and the condition of a study that it is run for.
+
+    until: a step at which the run stops for now; None: its last.
+    """
+
+    name: str
+    spec: RunSpec[Any]
+    out: Path
+    of: Membership | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """News of a job.
+
+    failed: the run raised an error; lost: its process or machine is gone; busy: another process has
+    it; again: it will be tried again, after any of these.
+    """
+
+    kind: EventKind
+    job: Job
+    status: dict[str, Any]
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the job is no longer running."""
+        return self.kind not in ("started", "progress")
+
+
+OnJobEvent = Callable[[JobEvent], None]
+
+
+class Executor(Protocol):
+    """Where jobs run."""
+
+    def room(self, job: Job) -> bool:
+        """Whether there is room for a job now."""
+        ...
+
+    def start(self, job: Job) -> None:
+        """Begin or resume a job."""
+        ...
+
+    def wait(self, seconds: float) -> list[JobEvent]:
+        """News, as soon as there are any, or none after so many seconds."""
+        ...
+
+    def stop(self) -> list[JobEvent]:
+        """Have all running jobs save and leave; their last news. Nothing can be started after."""
+        ...
+
+
+def attempt(
+    job: Job,
+    command: str,
+    on_status: Callable[[dict[str, Any]], None],
+    should_stop: Callable[[], bool],
+) -> tuple[EventKind, dict[str, Any]]:
+    """Begin or resume a job: finished, stopped, failed, or busy if another process has it.
+
+    The status of a failure that would recur on this machine says that it is `final`.
+    """
+    from rollin.runs.engines import run  # loads what computes
+
+    try:
+        done = run(job.spec, job.out, command, on_status, should_stop, job.of, job.until)
+        done = done or (job.until is not None and RunDirectory(job.out).has_reached(job.until))
+    except RunBusyError as error:
+        return "busy", {"error": str(error)}
+    except MissingExtraError as error:
+        return "failed", {"error": str(error), "final": True}
+    except RollinError as error:
+        show_traceback(error)
+        return "failed", {"error": f"{error}{debug_hint(error)}"}
+    except BrokenPipeError:  # the process that receives the news is gone
+        raise
+    except Exception as error:  # one bad run must not end the sweep
+        show_traceback(error)
+        return "failed", {"error": describe(error)}
+    return ("finished" if done else "stopped"), {}
+
+
+# ------------------------------------------------------------------ the order of jobs
+
 
 POLL = 0.2  # seconds between two looks at whether to stop
 LONGEST_DELAY = 60.0  # seconds before another attempt
@@ -25,20 +117,20 @@ RETRIES = 2
 
 @dataclass
 class _Attempts:
-    """What is known of a job that was begun: failures that count, and the farthest step seen."""
+    """The attempts at a job: failures that count, and the farthest step."""
 
     failures: int = 0
-    in_vain: int = 0  # attempts in a row that came to nothing, whosever fault that was
+    in_vain: int = 0  # attempts in a row without progress, for whatever reason
     farthest: int = -1
     before: int = -1  # the farthest step when it was last started
-    heard: bool = False  # of the attempt under way
+    reported: bool = False  # whether the current attempt has sent any news
 
     def count(self, kind: str) -> None:
-        """Take note of an end that is not the run's last."""
+        """Count an end that is not the run's last."""
         gained = self.farthest > self.before
         self.in_vain = 0 if gained else self.in_vain + 1
-        its_own = self.heard or self.in_vain > UNBEGUN
-        if kind == "failed" or (kind == "lost" and not gained and its_own):
+        own_fault = self.reported or self.in_vain > UNBEGUN
+        if kind == "failed" or (kind == "lost" and not gained and own_fault):
             self.failures += 1
 
 
@@ -47,8 +139,8 @@ class Queue:
 
     A job whose run raised an error is tried again `retries` times, unless that was final. One that
     was lost with its worker or machine is tried again as long as it gets farther each time; a loss
-    without progress counts as a failure, so that a run that kills its machine comes to an end, too.
-    One that another process has is looked at again until that is done with it.
+    without progress counts as a failure, so that a run that kills its machine ends. A job that
+    another process has is tried again until that is done with it.
     """
 
     def __init__(self, jobs: Iterable[Job], retries: int = RETRIES) -> None:
@@ -59,8 +151,7 @@ class Queue:
         self._delayed: list[tuple[float, int, Job]] = []  # until when, number, job
         self._attempts: dict[str, _Attempts] = {}
         self._delays = 0
-        names = [str(job.out) for job in self._waiting]
-        if len(set(names)) < len(names):
+        if len({str(job.out) for job in self._waiting}) < len(self._waiting):
             raise ValueError("two jobs have the same directory")
 
     @property
@@ -79,18 +170,20 @@ class Queue:
         job = self._waiting.popleft()
         key = str(job.out)
         attempts = self._attempts.setdefault(key, _Attempts())
-        attempts.before, attempts.heard = attempts.farthest, False
+        attempts.before = attempts.farthest
+        attempts.reported = False
         self.running[key] = job
         return job
 
     def take(self, report: JobEvent, now: float) -> JobEvent:
-        """Note the news of a job; a failure that is tried again comes back as `again`."""
-        job, key = report.job, str(report.job.out)
+        """Take the news of a job; return `again` for a failure that is tried again."""
+        job = report.job
+        key = str(job.out)
         if key not in self.running:
             raise ValueError(f"{report.kind}: {job.name} is not running")
         attempts = self._attempts[key]
         if report.kind == "progress":
-            attempts.heard = True
+            attempts.reported = True
             attempts.farthest = max(attempts.farthest, int(report.status.get("step", -1)))
         if not report.is_end:
             return report
@@ -126,7 +219,7 @@ def run_jobs(
             for report in executor.wait(POLL):
                 taken = queue.take(report, clock())
                 if report.kind != "busy":  # another process writes there
-                    _note(taken)
+                    _write_failure(taken)
                 on_event(taken)
     finally:
         for report in executor.stop():
@@ -135,9 +228,10 @@ def run_jobs(
     return queue.failed
 
 
-def _note(report: JobEvent) -> None:
-    """Write what was decided on a run that failed, for whoever looks from outside."""
-    if report.kind in ("again", "failed") and RunDirectory(report.job.out).exists:
+def _write_failure(report: JobEvent) -> None:
+    """Write the decision about a failed run to its status.json."""
+    run = RunDirectory(report.job.out)
+    if report.kind in ("again", "failed") and run.exists:
         state = "failed" if report.kind == "failed" else "waiting"
         with suppress(RollinError):  # a directory that cannot be written may be why it failed
-            RunDirectory(report.job.out).write_status(state, error=report.status.get("error", ""))
+            run.write_status(state, error=report.status.get("error", ""))

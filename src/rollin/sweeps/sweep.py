@@ -1,10 +1,8 @@
-"""A sweep: the runs of studies of one family in one directory; it goes on where it stopped."""
+"""A sweep: the runs of studies of one family in one directory, which it resumes."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,18 +11,24 @@ from rollin.checks import LARGEST
 from rollin.errors import RollinError
 from rollin.runs.directory import CONFIG, RunDirectory
 from rollin.runs.engines import engine_of
-from rollin.runs.files import is_occupied, make_directory, write_json
-from rollin.runs.formats import Count, Labels, Name, Names, read_file
-from rollin.runs.spec import RunSpec, digest
-from rollin.runs.versions import versions
-from rollin.sweeps.build import MOST_CONDITIONS, MOST_RUNS, check_runs
-from rollin.sweeps.condition import Condition, differing
-from rollin.sweeps.jobs import Job
-from rollin.sweeps.plan import StudyKind, StudyPlan
+from rollin.runs.files import (
+    Count,
+    Labels,
+    Name,
+    Names,
+    is_occupied,
+    make_directory,
+    read_file,
+    write_json,
+)
+from rollin.runs.spec import RunSpec
+from rollin.runs.systems import versions
+from rollin.sweeps.condition import MOST_CONDITIONS, MOST_RUNS
+from rollin.sweeps.queue import Job
 
 SWEEP_FILE = "sweep.json"
-UNSAFE = re.compile(r"[^\w=,.+-]")  # letters that a directory's name does not take everywhere
-LONGEST = 120  # letters of such a name
+
+StudyKind = Literal["table", "curves", "picture"]
 
 
 class ConditionEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,7 +69,7 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass
 class Backlog:
-    """The jobs of a sweep by how they stand: to be done, done, or in a directory that is broken."""
+    """The jobs of a sweep: to be done, done, or in a broken directory with the reason."""
 
     todo: list[Job] = field(default_factory=list)
     done: list[Job] = field(default_factory=list)
@@ -79,7 +83,8 @@ class Sweep:
     Studies of one family share their runs there, if training is equally long (scale).
     """
 
-    study: StudyPlan
+    study: StudyEntry
+    family: str
     scale: float
     out: Path
     jobs: tuple[Job, ...]
@@ -90,11 +95,12 @@ class Sweep:
         return f"{self.study.name} in {self.out}"
 
     def plan(self, command: str) -> Backlog:
-        """Make or check the directory; returns what is to be done in it."""
+        """Make or check the directory; return the jobs by what is to be done."""
         path = self.out / SWEEP_FILE
-        found = SweepFile(self.study.shared, self.scale, [], {})
+        found = SweepFile(self.family, self.scale, [], {})
         if path.exists():
-            found = self._check(read_sweep(path))
+            found = read_sweep(path)
+            self._check(found)
         elif is_occupied(self.out):
             raise RollinError(
                 f"{self.out} exists and is not a sweep (no {SWEEP_FILE}): choose another --out."
@@ -102,52 +108,20 @@ class Sweep:
         else:
             make_directory(self.out)
         backlog = self._sorted()
-        runs = {
-            job.out.relative_to(self.out).as_posix(): job.spec.hash
-            for job in (*backlog.done, *backlog.todo)
-        }
+        for job in (*backlog.done, *backlog.todo):
+            found.runs[job.out.relative_to(self.out).as_posix()] = job.spec.hash
         entries = {entry.name: entry for entry in found.studies}
-        entries[self.study.name] = _merged(entries.get(self.study.name), self._entry())
-        tables = [name for name in found.tables if name not in entries]
-        write_json(
-            path,
-            msgspec.to_builtins(
-                SweepFile(
-                    self.study.shared,
-                    self.scale,
-                    list(dict.fromkeys([*found.commands, command])),
-                    {**found.runs, **runs},
-                    versions(),
-                    list(entries.values()),
-                    tables,
-                )
-            ),
-        )
+        entries[self.study.name] = _merged(entries.get(self.study.name), self.study)
+        found.commands = list(dict.fromkeys([*found.commands, command]))
+        found.versions = versions()
+        found.studies = list(entries.values())
+        found.tables = [name for name in found.tables if name not in entries]
+        write_json(path, msgspec.to_builtins(found))
         return backlog
 
-    def _entry(self) -> StudyEntry:
-        study = self.study
-        return StudyEntry(
-            study.name,
-            [
-                ConditionEntry(
-                    dict(c.labels), c.task, {**c.options, "steps": c.steps}, c.key(self.scale)
-                )
-                for c in study.conditions
-            ],
-            [(reading.quantity, reading.step) for reading in study.readings],
-            study.seeds,
-            list(study.rows),
-            list(study.columns),
-            study.baseline,
-            study.compared,
-            study.kind,
-            study.title,
-        )
-
-    def _check(self, found: SweepFile) -> SweepFile:
+    def _check(self, found: SweepFile) -> None:
         """Refuse the directory of another sweep."""
-        if found.family != self.study.shared:
+        if found.family != self.family:
             names = [entry.name for entry in found.studies] or found.tables
             raise RollinError(
                 f"{self.out} holds the sweep of another study ({', '.join(names)}), not of "
@@ -156,9 +130,8 @@ class Sweep:
         if found.scale != self.scale:
             raise RollinError(
                 f"{self.out} holds runs at {found.scale:g} of their full length, not "
-                f"{self.scale:g}: give the same --scale or --steps to go on, or another --out."
+                f"{self.scale:g}: give the same --scale or --steps to resume, or another --out."
             )
-        return found
 
     def _sorted(self) -> Backlog:
         backlog = Backlog()
@@ -182,7 +155,7 @@ class Sweep:
 
 
 def _merged(old: StudyEntry | None, new: StudyEntry) -> StudyEntry:
-    """A study as it was run so far: with the conditions of earlier commands before the new ones."""
+    """A study as it was run so far: conditions of earlier commands, then the new ones."""
     if old is None:
         return new
     labels = {frozenset(entry.labels.items()) for entry in new.conditions}
@@ -203,63 +176,6 @@ class Fingerprints:
         if key not in self._found:
             self._found[key] = engine.fingerprint(spec)
         return self._found[key]
-
-
-def jobs_of(
-    study: StudyPlan,
-    out: Path,
-    seeds: int,
-    scale: float,
-    until: int | None = None,
-    **changes: Any,
-) -> list[Job]:
-    """All runs of a study; seeds outermost, so that every condition fills evenly.
-
-    A job is called by the labels in which the conditions differ. until: a step at which all runs
-    stop for now; changes: options of all runs that do not make another condition, such as learner.
-    """
-    check_runs(len(study.conditions), seeds)
-    varying = differing(study.conditions)
-    places = directory_names(study.conditions)
-    found = []
-    for number in range(seeds):
-        for condition in study.conditions:
-            if number >= len(condition.seeds(seeds)):
-                continue
-            seed = condition.seeds(seeds)[number]
-            names = [f"{n}={condition.labels[n]}" for n in varying if n in condition.labels]
-            found.append(
-                Job(
-                    " ".join([*names, f"seed={seed}"]),
-                    condition.spec(seed, scale, **changes),
-                    out / places[condition] / f"seed={seed}",
-                    condition.membership(study.shared, scale),
-                    until,
-                )
-            )
-    return found
-
-
-def directory_name(condition: Condition) -> str:
-    """A condition's name as one of a directory."""
-    name = condition.name or condition.task
-    safe = UNSAFE.sub("-", name).strip(".") or "run"
-    if len(safe) > LONGEST:
-        safe = f"{safe[:LONGEST]}-{digest(name)}"
-    return safe
-
-
-def directory_names(conditions: Sequence[Condition]) -> dict[Condition, str]:
-    """Directories of conditions; where two names come to the same, all but the first get a hash."""
-    found: dict[Condition, str] = {}
-    taken: set[str] = set()
-    for condition in conditions:
-        place = directory_name(condition)
-        if place.casefold() in taken:  # some file systems take a and A for one
-            place = f"{place[:LONGEST]}-{digest(condition.name)}"
-        taken.add(place.casefold())
-        found[condition] = place
-    return found
 
 
 def read_sweep(path: Path) -> SweepFile:

@@ -1,1 +1,1 @@
-"""The tabular engine: contextual MDPs, exact tools, policy gradients, ROLLIN in theory."""
+"""The tabular engine: contextual MDPs, exact tools, policy gradients, Algorithm 1."""

@@ -18,29 +18,29 @@ from numpy.typing import NDArray
 
 from rollin.checks import instance
 from rollin.errors import RollinError
-from rollin.regular import LARGEST_POLICY, check_size, read_bounded
+from rollin.safe_open import LARGEST_POLICY, check_size, read_bounded
 from rollin.texts import short_repr
 
 Array = NDArray[np.float64]
 
-SUM_TOLERANCE = 1e-8  # how far a probability vector may be from summing to 1 before we refuse it
+SUM_TOLERANCE = 1e-8  # largest accepted error of the sum of a probability vector
+FIELDS = ("transitions", "rewards", "gamma", "rho", "contexts", "success")
+NEEDED = frozenset(FIELDS[:4])
 
 
 def _probabilities(name: str, values: Array, fix: str) -> Array:
-    """Probability vectors along the last axis, rescaled to sum to 1 to the last bit or so."""
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise RollinError(f"{name} must hold finite values ≥ 0; {_where(values)}. {fix}")
+    """Return probability vectors along the last axis, rescaled to sum to 1 but for rounding."""
+    bad = np.argwhere(~np.isfinite(values) | (values < 0))
+    if len(bad):
+        at = tuple(bad[0].tolist())
+        raise RollinError(f"{name} must hold finite values ≥ 0; entry {at} is {values[at]}. {fix}")
     sums = values.sum(-1)
-    if (np.abs(sums - 1) > SUM_TOLERANCE).any():
-        worst = np.unravel_index(np.argmax(np.abs(sums - 1)), sums.shape)
+    errors = np.abs(sums - 1)
+    if (errors > SUM_TOLERANCE).any():
+        worst = np.unravel_index(errors.argmax(), sums.shape)
         at = f" row {tuple(int(i) for i in worst)}" if sums.ndim else ""
         raise RollinError(f"{name}{at} must sum to 1, got {float(sums[worst]):.6g}. {fix}")
     return values / sums[..., None]
-
-
-def _where(values: Array) -> str:
-    bad = np.argwhere(~np.isfinite(values) | (values < 0))[0]
-    return f"entry {tuple(int(i) for i in bad)} is {values[tuple(bad)]}"
 
 
 def _shape(name: str, array: NDArray[Any], expected: tuple[int, ...], meaning: str) -> None:
@@ -57,8 +57,8 @@ class ContextualMDP:
     gamma: the discount factor in [0, 1); the theory needs γ < 1.
     rho: (S,) initial state distribution.
     contexts: (K+1, d) the vectors ω_k; k / K where the task has no geometry of its own.
-    success: (K+1, S, A) bool, the pairs whose first use makes a trajectory successful;
-        every rewarded pair unless told otherwise.
+    success: (K+1, S, A) bool, the pairs whose first use makes a trajectory successful.
+        Default: every rewarded pair.
 
     >>> import numpy as np
     >>> import rollin
@@ -109,10 +109,8 @@ class ContextualMDP:
         _shape("rho", rho, (S,), "one probability per state")
         put("rho", _probabilities("rho", rho, "Divide it by its sum."))
 
-        contexts = self.contexts
-        contexts = (
-            np.linspace(0, 1, n_contexts) if contexts is None else np.asarray(contexts, float)
-        )
+        spread = np.linspace(0, 1, n_contexts)
+        contexts = np.asarray(spread if self.contexts is None else self.contexts, float)
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
         if contexts.ndim != 2 or len(contexts) != n_contexts or not np.isfinite(contexts).all():
             raise RollinError(
@@ -134,36 +132,36 @@ class ContextualMDP:
 
     @property
     def n_states(self) -> int:
-        """S = |𝒮|."""
+        """Return S = |𝒮|."""
         return self.rewards.shape[1]
 
     @property
     def n_actions(self) -> int:
-        """A = |𝒜|."""
+        """Return A = |𝒜|."""
         return self.rewards.shape[2]
 
     @property
     def K(self) -> int:
-        """Index of the last context."""
+        """Return the index of the final context."""
         return len(self.rewards) - 1
 
     @property
     def deterministic(self) -> bool:
-        """Whether `transitions` is a next-state table."""
+        """Return whether `transitions` is a next-state table."""
         return self.transitions.ndim == 2
 
     def task(self, k: int) -> "TabularTask":
-        """The MDP of context ω_k."""
+        """Return the MDP of context ω_k."""
         if not 0 <= k <= self.K:
             raise RollinError(f"context k must lie in 0 … {self.K}, got {k}.")
         return TabularTask(self, k)
 
     def expected_next(self, values: Array) -> Array:
-        """E_{s' ~ P(·|s,a)} values(s'): (S,) → (S, A)."""
+        """Return E_{s' ~ P(·|s,a)} values(s'): (S,) → (S, A)."""
         return values[self.transitions] if self.deterministic else self.transitions @ values
 
     def policy_kernel(self, pi: Array) -> Array:
-        """P^π(s'|s) = Σ_a π(a|s) P(s'|s,a): (S, A) → (S, S)."""
+        """Return P^π(s'|s) = Σ_a π(a|s) P(s'|s,a): (S, A) → (S, S)."""
         if not self.deterministic:
             return np.einsum("sa,sat->st", pi, self.transitions)
         S = self.n_states
@@ -172,21 +170,21 @@ class ContextualMDP:
 
     @cached_property
     def _flat_pairs(self) -> NDArray[np.int64]:
-        """s·S + s' of every (s, a), for `policy_kernel`."""
+        """Return s·S + s' of every (s, a), for `policy_kernel`."""
         return (np.arange(self.n_states)[:, None] * self.n_states + self.transitions).ravel()
 
     def replace(self, **changes: Any) -> "ContextualMDP":
-        """A copy with some fields changed, checked anew."""
+        """Return a checked copy with some fields changed."""
         return replace(self, **changes)
 
     def smooth_rho(self, share: float) -> "ContextualMDP":
-        """ρ ← (1 - share) ρ + share · uniform: the bounds need ρ(s) > 0 everywhere."""
+        """Return a copy with ρ ← (1 - share) ρ + share · uniform: bounds need ρ(s) > 0."""
         if not 0 <= share <= 1:
             raise RollinError(f"The uniform share of rho must lie in [0, 1], got {share}.")
         return self.replace(rho=(1 - share) * self.rho + share / self.n_states)
 
     def fingerprint(self) -> str:
-        """SHA-256 of all arrays: the same MDP has the same one."""
+        """Return the SHA-256 of all arrays."""
         digest = hashlib.sha256()
         for name, array in self._arrays().items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
@@ -199,12 +197,11 @@ class ContextualMDP:
             np.savez_compressed(file, **self._arrays())
 
     def _arrays(self) -> Mapping[str, Any]:
-        names = ("transitions", "rewards", "gamma", "rho", "contexts", "success")
-        return {name: np.asarray(getattr(self, name)) for name in names}
+        return {name: np.asarray(getattr(self, name)) for name in FIELDS}
 
     @classmethod
     def load(cls, path: str | Path) -> "ContextualMDP":
-        """Read what `save` wrote, or any `.npz` with transitions, rewards, gamma and rho."""
+        """Read an `.npz` file with transitions, rewards, gamma and rho, such as `save` writes."""
         try:
             data = read_bounded(Path(path), LARGEST_POLICY, follow=True)
             with zipfile.ZipFile(io.BytesIO(data)) as packed:
@@ -218,24 +215,22 @@ class ContextualMDP:
             raise RollinError(
                 f"{path} cannot be read as an .npz file of arrays: {error}."
             ) from error
-        known = {"transitions", "rewards", "gamma", "rho", "contexts", "success"}
-        missing = {"transitions", "rewards", "gamma", "rho"} - arrays.keys()
-        if missing or arrays.keys() - known:
+        if not NEEDED <= arrays.keys() <= frozenset(FIELDS):
             raise RollinError(
                 f"{path} must hold transitions, rewards, gamma, rho, may hold contexts, success; "
                 f"it holds {', '.join(sorted(arrays)) or 'nothing'}."
             )
-        for name in ("transitions", "rewards", "rho", "contexts", "success"):
-            if name in arrays and arrays[name].dtype.kind not in "biuf":
-                raise RollinError(f"{path}: {name} must hold numbers, got {arrays[name].dtype}.")
         gamma = arrays.pop("gamma")
+        for name, array in arrays.items():
+            if array.dtype.kind not in "biuf":
+                raise RollinError(f"{path}: {name} must hold numbers, got {array.dtype}.")
         if gamma.size != 1 or gamma.dtype.kind not in "iuf":
             raise RollinError(f"{path}: gamma must be one number, got shape {gamma.shape}.")
         return cls(gamma=float(gamma.item()), **arrays)
 
 
 def check_mdp(mdp: Any) -> ContextualMDP:
-    """Refuse what is not an MDP, such as the name of a task."""
+    """Return an MDP; raise for anything else, such as the name of a task."""
     made = mdp.replace("-", "_") if isinstance(mdp, str) else ""
     known = ("corridor", "combination_lock", "square_grid", "random_mdp")
     fix = f"rollin.{made}(…)" if made in known else 'rollin.four_rooms("hard")'
@@ -271,10 +266,10 @@ class TabularTask:
 
     @property
     def r(self) -> Array:
-        """(S, A) reward table r_ω."""
+        """Return the reward table r_ω, (S, A)."""
         return self.mdp.rewards[self.k]
 
     @property
     def success(self) -> NDArray[np.bool_]:
-        """(S, A) pairs that make a trajectory successful."""
+        """Return which pairs (S, A) make a trajectory successful."""
         return self.mdp.success[self.k]

@@ -21,22 +21,22 @@ SERIES_TERMS = 16  # of it; the next is x^16/17! · 2 < 1e-19 of the first
 
 
 def logsumexp(x: Array) -> Array:
-    """log Σ exp(x) along the last axis, without overflow.
+    """Return log Σ exp(x) along the last axis, without overflow.
 
-    The largest terms are counted and the others added by log1p, as in SciPy's, which takes two to
-    five times as long for arrays of a tabular MDP.
+    The largest terms are counted and the others added by log1p, as in SciPy's function, which takes
+    two to five times as long for arrays of a tabular MDP.
     """
     largest = x.max(-1, keepdims=True)
     is_largest = x == largest
     shift = np.where(np.isfinite(largest), largest, 0.0)
     others = np.exp(np.where(is_largest, -np.inf, x - shift)).sum(-1)
     count = is_largest.sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # NaN has no largest term, and stays NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN has no largest term; stays NaN
         return np.log1p(others / count) + np.log(count) + largest[..., 0]
 
 
 def log_softmax(theta: NDArray[np.floating]) -> Array:
-    """log π_θ of the softmax parameterisation, along the last axis."""
+    """Return log π_θ of the softmax parameterisation, along the last axis."""
     theta = np.asarray(theta, dtype=np.float64)
     return theta - logsumexp(theta)[..., None]
 
@@ -52,19 +52,19 @@ class SoftOptimum:
     iterations: int
 
     def log_pi_error(self, alpha: float, gamma: float) -> float:
-        """How far log π* = (Q - V)/α may be off: by `error`, and by the rounding of Q itself."""
+        """Return the largest error of log π* = (Q - V)/α: by `error` and by the rounding of Q."""
         rounding = float(np.finfo(np.float64).eps * np.abs(self.q).max()) / (1 - gamma)
         return 2 / alpha * (self.error + rounding)
 
 
 def soft_backup(task: TabularTask, alpha: float, q: Array) -> Array:
-    """𝒯Q = r + γ α E_{s'} log Σ_a' exp(Q(s',a')/α) (Lemma C.1), a γ-contraction."""
+    """Return 𝒯Q = r + γ α E_{s'} log Σ_a' exp(Q(s',a')/α) (Lemma C.1), a γ-contraction."""
     v = alpha * logsumexp(q / alpha)
     return task.r + task.mdp.gamma * task.mdp.expected_next(v)
 
 
 def soft_value_iteration(task: TabularTask, alpha: float, tolerance: float = 1e-10) -> SoftOptimum:
-    """Q* to within `tolerance` in the maximum norm.
+    """Return Q* to within `tolerance` in the maximum norm.
 
     ‖Q - Q*‖ ≤ γ/(1-γ) ‖𝒯Q' - Q'‖ certifies the result. Plain iteration needs 1/(1-γ) sweeps per
     digit, so soft policy iteration (Newton's method for 𝒯Q = Q) brings it near the fixed point
@@ -83,14 +83,16 @@ def _iterate(task: TabularTask, alpha: float, tolerance: float) -> SoftOptimum:
     for _ in range(MAX_NEWTON_STEPS):
         improved = evaluate(task, log_softmax(q / alpha), alpha).q
         iterations += 1
-        before, residual = residual, float(np.abs(improved - q).max())
+        before = residual
+        residual = float(np.abs(improved - q).max())
         q = improved
         if residual >= before / 2 and residual < 1:  # as near as float64 gets this way
             break
     while True:
         backed_up = soft_backup(task, alpha, q)
         iterations += 1
-        before, residual = residual, float(np.abs(backed_up - q).max())
+        before = residual
+        residual = float(np.abs(backed_up - q).max())
         q = backed_up
         if not math.isfinite(residual):
             raise RollinError(
@@ -118,8 +120,9 @@ class Values:
 def evaluate(
     task: TabularTask, log_pi: Array, alpha: float = 0.0, horizon: int | None = None
 ) -> Values:
-    """V^π and Q^π, with entropy if α > 0; over `horizon` steps, or for ever if it is None."""
-    mdp, gamma = task.mdp, task.mdp.gamma
+    """Return V^π and Q^π, with entropy if α > 0; horizon None: of endless trajectories."""
+    mdp = task.mdp
+    gamma = mdp.gamma
     pi = np.exp(log_pi)
     immediate = (pi * (task.r - alpha * log_pi)).sum(1)
     kernel = mdp.policy_kernel(pi)
@@ -136,13 +139,14 @@ def evaluate(
 def expected_sum(
     mdp: ContextualMDP, log_pi: Array, table: Array, horizon: int, discount: float = 1.0
 ) -> float:
-    """E Σ_{t<T} discount^t table(s_t, a_t) from ρ: of rewards a return, of flags a count.
+    """Return E Σ_{t<T} discount^t table(s_t, a_t) from ρ: of rewards a return, of flags a count.
 
-    The discount is free of γ, which is below 1: this also gives what is not discounted.
+    The discount need not be γ, which is below 1: a discount of 1 gives plain sums.
     """
     at_least(1, "horizon", horizon)
     pi = np.exp(log_pi)
-    immediate, kernel = (pi * table).sum(1), mdp.policy_kernel(pi)
+    immediate = (pi * table).sum(1)
+    kernel = mdp.policy_kernel(pi)
     total = np.zeros(mdp.n_states)
     for _ in range(horizon):
         total = immediate + discount * (kernel @ total)
@@ -150,7 +154,7 @@ def expected_sum(
 
 
 def visitation(mdp: ContextualMDP, log_pi: Array, mu: Array) -> Array:
-    """d_μ^π(s) = (1-γ) Σ_t γ^t P^π(s_t = s | s_0 ~ μ), by one linear solve: (S,)."""
+    """Return d_μ^π(s) = (1-γ) Σ_t γ^t P^π(s_t = s | s_0 ~ μ), by one linear solve: (S,)."""
     kernel = mdp.policy_kernel(np.exp(log_pi))
     d = np.linalg.solve(np.eye(mdp.n_states) - mdp.gamma * kernel.T, (1 - mdp.gamma) * mu)
     d = np.maximum(d, 0.0)  # the solve may leave -1e-18 where the visitation is 0
@@ -158,12 +162,13 @@ def visitation(mdp: ContextualMDP, log_pi: Array, mu: Array) -> Array:
 
 
 def log_visitation(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Array:
-    """log d_μ^π where d underflows: d = (1-γ) μ + γ (P^π)ᵀ d, iterated on logarithms.
+    """Return log d_μ^π also where d underflows: d = (1-γ) μ + γ (P^π)ᵀ d, iterated on logarithms.
 
     The linear solve gives all entries that a float can hold; the iteration corrects them and finds
     the others, down to states that are reached with probability e^-2000.
     """
-    S, gamma = mdp.n_states, mdp.gamma
+    S = mdp.n_states
+    gamma = mdp.gamma
     log_kernel = np.full((S, S), -np.inf)
     with np.errstate(divide="ignore"):
         if mdp.deterministic:
@@ -185,7 +190,7 @@ def log_visitation(mdp: ContextualMDP, log_pi: Array, log_mu: Array) -> Array:
 
 
 def policy_gradient(task: TabularTask, log_pi: Array, alpha: float, mu: Array) -> Array:
-    """∂V^π(μ)/∂θ(s,a) = d_μ^π(s) π(a|s) A^π(s,a) / (1-γ) for softmax parameters: (S, A)."""
+    """Return ∂V^π(μ)/∂θ(s,a) = d_μ^π(s) π(a|s) A^π(s,a) / (1-γ) of a softmax: (S, A)."""
     value = evaluate(task, log_pi, alpha)
     advantage = value.q - alpha * log_pi - value.v[:, None]
     d = visitation(task.mdp, log_pi, mu)
@@ -195,12 +200,13 @@ def policy_gradient(task: TabularTask, log_pi: Array, alpha: float, mu: Array) -
 def batch_gradient(
     task: TabularTask, log_pi: Array, alpha: float, mu: Array, horizon: int
 ) -> Array:
-    """What the experiment's batch gradient (Appendix F.3) tends to as B → ∞: (S, A).
+    """Return the limit of the experiment's batch gradient (Appendix F.3) as B → ∞: (S, A).
 
     (1/T) Σ_t Σ_s P(s_t = s) π(a|s) [Q_{T-t}(s,a) - α log π(a|s) - V_{T-t}(s)], where Q_n, V_n look
     n steps ahead. With p_t(s) and V_n(s) as (T, S) matrices the sum over t is one product.
     """
-    mdp, gamma = task.mdp, task.mdp.gamma
+    mdp = task.mdp
+    gamma = mdp.gamma
     pi = np.exp(log_pi)
     r_entropy = task.r - alpha * log_pi
     immediate = (pi * r_entropy).sum(1)
@@ -223,7 +229,7 @@ def batch_gradient(
 
 
 def success_probability(task: TabularTask, log_pi: Array, mu: Array, horizon: int) -> float:
-    """P(some pair of `task.success` is used within `horizon` steps | s_0 ~ μ)."""
+    """Return P(some pair of `task.success` is used within `horizon` steps | s_0 ~ μ)."""
     pi = np.exp(log_pi)
     miss = pi * ~task.success
     missed = np.ones(task.mdp.n_states)
@@ -244,11 +250,11 @@ def most_success(task: TabularTask, horizon: int) -> Array:
 
 
 def _divergence(log_p: Array, log_q: Array) -> Array:
-    """KL(p ‖ q) along the last axis as Σ p (e^x - 1 - x) with x = ln q - ln p.
+    """Return KL(p ‖ q) along the last axis as Σ p (e^x - 1 - x) with x = ln q - ln p.
 
-    The plain sum of p (ln p - ln q) has terms of both signs, and close to p = q only their rounding
-    errors are left of it. Here each term is ≥ 0: x²/2 and what follows, from the series where
-    e^x - 1 would cancel against x.
+    The plain sum of p (ln p - ln q) has terms of both signs; close to p = q only their rounding
+    errors remain. Here each term is ≥ 0: a series from x²/2 on where e^x - 1 would cancel
+    against x.
     """
     p = np.exp(log_p)
     x = np.where(p > 0, log_q - np.where(p > 0, log_p, 0.0), 0.0)
@@ -262,9 +268,9 @@ def _divergence(log_p: Array, log_q: Array) -> Array:
 
 
 def gap_floor(mdp: ContextualMDP, alpha: float, log_pi_error: float) -> float:
-    """What `sub_optimality` may find between two policies that are the same.
+    """Return the largest `sub_optimality` that rounding may give two equal policies.
 
-    log_pi_error: e, how far off ln π* - ln π is. By the divergence's expansion that is worth
+    log_pi_error: the error e of ln π* - ln π. By the divergence's expansion it contributes
     α/(1-γ) e²/2, and moves the root of a larger gap by no more than the root of this.
     """
     return alpha / (1 - mdp.gamma) * log_pi_error**2 / 2
@@ -273,7 +279,7 @@ def gap_floor(mdp: ContextualMDP, alpha: float, log_pi_error: float) -> float:
 def sub_optimality(
     task: TabularTask, log_pi: Array, alpha: float, mu: Array, optimum: SoftOptimum
 ) -> float:
-    """V*(μ) - V^π(μ) = α/(1-γ) Σ_s d_μ^π(s) KL(π(·|s) ‖ π*(·|s)) (Lemma B.3).
+    """Return V*(μ) - V^π(μ) = α/(1-γ) Σ_s d_μ^π(s) KL(π(·|s) ‖ π*(·|s)) (Lemma B.3).
 
     The right-hand side keeps its digits when π is nearly optimal, and is never negative.
     """

@@ -1,24 +1,23 @@
-"""Where trajectories start: ρ, or the roll-in distribution μ_k = β d + (1-β) ρ (equation 1)."""
+"""Start distributions: ρ, or the roll-in distribution μ_k = β d + (1-β) ρ (equation 1)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rollin.checks import check_beta
-from rollin.tabular import walks
-from rollin.tabular.draws import U32
+from rollin.tabular.kernels import rollouts
+from rollin.tabular.kernels.draws import STREAMS, U32
+from rollin.tabular.kernels.tables import Dynamics, Stream, alias_table
 from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.packing import Dynamics, Stream, alias_table
 from rollin.tabular.soft import log_visitation, visitation
-from rollin.tabular.vectors import STREAMS
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The law of the first state, and the policies to roll in with if it is to be sampled.
+    """The exact law μ (S,) of the first state, and the policies that sample it by rolling in.
 
-    mu: (S,) the law itself, exact.
     chain: log-policies (S, A), oldest first: with probability β a trajectory rolls in with the
         newest for Geom(1-γ) steps from the start that the older ones give, else it starts from ρ.
         Empty if first states are drawn from `mu` directly, which is the same in distribution.
@@ -27,6 +26,20 @@ class Start:
     mu: Array
     chain: tuple[Array, ...] = ()
     beta: float = 0.0
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the fields, with the chain by number."""
+        return {
+            "mu": self.mu,
+            "beta": self.beta,
+            "chain": {str(i): p for i, p in enumerate(self.chain)},
+        }
+
+    @classmethod
+    def of_state(cls, saved: Mapping[str, Any]) -> "Start":
+        """Return the start that `get_state` described."""
+        chain = tuple(saved["chain"][str(i)] for i in range(len(saved["chain"])))
+        return cls(saved["mu"], chain, float(saved["beta"]))
 
 
 def roll_in(
@@ -38,10 +51,10 @@ def roll_in(
     recursive: bool = False,
     sampled: bool = False,
 ) -> Start:
-    """μ_k from the policy of context k-1.
+    """Return μ_k from the policy of context k-1.
 
     recursive: roll in from μ_{k-1}, as equation 1 is printed; otherwise from ρ.
-    sampled: keep the policies, so that first states are found by acting in the environment.
+    sampled: keep the policies, to find first states by acting in the environment.
     """
     check_beta(beta)
     if beta == 0:
@@ -57,9 +70,10 @@ def roll_in(
 def log_roll_ins(
     mdp: ContextualMDP, log_pis: Sequence[Array], beta: float, *, recursive: bool
 ) -> list[Array]:
-    """log μ_0 … log μ_n of equation 1 from the policies of contexts 0 … n-1, without underflow."""
+    """Return log μ_0 … log μ_n of equation 1 from the policies of contexts 0 … n-1."""
     with np.errstate(divide="ignore"):
-        log_rho, log_beta = np.log(mdp.rho), np.log(beta)
+        log_rho = np.log(mdp.rho)
+        log_beta = np.log(beta)
     starts = [log_rho]
     for log_pi in log_pis:
         log_d = log_visitation(mdp, log_pi, starts[-1] if recursive else log_rho)
@@ -68,7 +82,7 @@ def log_roll_ins(
 
 
 def roll_in_discount(gamma: float, beta: float) -> float:
-    """γ' = γ / (1 - β (1-γ)): the discount that recursive roll-in tends to.
+    """Return γ' = γ / (1 - β (1-γ)), the discount that recursive roll-in tends to.
 
     With an unchanged policy and μ = β d_μ + (1-β) ρ, d_μ is the visitation from ρ with discount γ':
     (I - γPᵀ) d_μ = (1-γ) μ is then (1 - β(1-γ)) (I - γ'Pᵀ) d_μ = (1-γ) (1-β) ρ.
@@ -89,26 +103,33 @@ class StartSampler:
         self.first = np.empty(0, np.uint32)
 
     def draw(self, stream: Stream, batch: int) -> tuple[U32, int]:
-        """(batch,) premultiplied first states, valid until the next draw; roll-in steps spent."""
+        """Return premultiplied first states, valid until the next draw, and roll-in steps."""
         if self.first.size != batch:
             self.first = np.empty(batch, np.uint32)
             self.words = np.empty(-(-batch // STREAMS) * STREAMS, np.uint32)
         if self.chain is None:
-            walks.draw_starts(
+            rollouts.draw_starts(
                 stream.words, self.alias, self.bits, self.dynamics.P, self.words, self.first
             )
             return self.first, 0
-        spent = walks.roll_in_starts(
+        spent = rollouts.roll_in_starts(
             stream.words,
             self.alias,
             self.bits,
             self.chain,
             self.start.beta,
             self.dynamics.mdp.gamma,
-            self.dynamics.plain_successors,
-            self.dynamics.fan_alias,
-            self.dynamics.bits,
-            self.dynamics.fan,
+            self.dynamics.tables,
             self.first,
         )
         return self.first, spent
+
+
+def start_laws(
+    mdp: ContextualMDP, policies: Sequence[Array], beta: float, *, recursive: bool = False
+) -> list[Start]:
+    """Return μ_0 … μ_k of a run, from the policies that mastered the contexts before."""
+    starts = [Start(mdp.rho)]
+    for log_pi in policies:
+        starts.append(roll_in(mdp, starts[-1], log_pi, beta, recursive=recursive))
+    return starts

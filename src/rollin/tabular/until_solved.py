@@ -1,8 +1,7 @@
-"""How long a method takes until the last context is solved: gradient steps and samples.
+"""Gradient steps and samples that a method takes until it solves the final context.
 
-A context is solved as soon as the *exact* probability to succeed within T steps from the start is
-above a threshold. Sampled learners are judged by the same exact number, so that the measure has no
-noise of its own.
+A context is solved as soon as the *exact* probability of success within T steps from the start is
+above a threshold, also with sampled learners, so that the measure adds no noise.
 """
 
 import math
@@ -14,35 +13,34 @@ from typing import Any, Self
 import numpy as np
 
 from rollin.checks import at_least, check_alpha, check_beta, positive
+from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
 from rollin.curriculum.rules import SuccessRate
-from rollin.curriculum.step_gap import StepGap
 from rollin.errors import RollinError
 from rollin.tabular import soft
-from rollin.tabular.constants import largest_ratio
-from rollin.tabular.elimination import (
-    I64,
-    Elimination,
+from rollin.tabular.algorithm1 import GradientStep, TabularState, rollin
+from rollin.tabular.kernels.exact import (
+    Structure,
     climb,
     log_policy,
+    structure_of,
     success_from,
     visitation_of,
 )
-from rollin.tabular.learner import StepInfo, TabularLearner
+from rollin.tabular.learners import RandomHorizonSPG, StepInfo, TabularLearner, constant_schedule
 from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.policy_gradient import RandomHorizonSPG, constant_schedule
-from rollin.tabular.provable import TabularState, rollin
 from rollin.tabular.start import Start, roll_in
+from rollin.tabular.theory.constants import largest_ratio
 
 THRESHOLD = 0.5  # of the success probability, as in the paper's four rooms
-NEWTON_STEPS = 10  # between two looks at whether soft policy iteration has converged
-NEVER = 2.0  # a probability that is not exceeded
-NEAR = 1e-4  # change of a probability below which it converges as far as float64 goes
+NEWTON_STEPS = 10  # between two checks whether soft policy iteration has converged
+NEVER = 2.0  # as a threshold of a probability
+NEAR = 1e-4  # change of a probability from which on it converges to float64 precision
 
 
 @dataclass(frozen=True)
 class Goal:
-    """When a context counts as solved: success within `horizon` steps from `start` > threshold."""
+    """The definition of solved: success within `horizon` steps from `start` > threshold."""
 
     start: Array
     horizon: int
@@ -50,16 +48,16 @@ class Goal:
 
     @classmethod
     def of(cls, mdp: ContextualMDP) -> "Goal":
-        """From state 0, within twice the steps that the last context takes."""
+        """Return the goal from state 0, within twice the steps that the final context takes."""
         return cls(np.eye(mdp.n_states)[0], 2 * (mdp.K + 1))
 
 
 class Ascent(ABC):
-    """A method on its way to solve the last context.
+    """Training with one method until the final context is solved.
 
-    progress: the context that it is on, and when it left the others; start: μ_k of that context;
-    gradient_steps, env_steps (roll-in included), rollin_steps: what was spent so far.
-    scratch: learn the last context alone. gap: leave the contexts before it by `StepGap`.
+    progress: the current context and the advances so far; start: μ_k;
+    gradient_steps, env_steps (roll-in included), rollin_steps: costs so far.
+    scratch: learn the final context only. gap: advance to the final context by `StepGap`.
     """
 
     def __init__(
@@ -72,48 +70,46 @@ class Ascent(ABC):
         scratch: bool = False,
         gap: bool = False,
     ) -> None:
-        self.mdp, self.goal, self.beta = mdp, goal, check_beta(beta)
-        self.recursive, self.scratch = recursive, scratch
+        self.mdp = mdp
+        self.goal = goal
+        self.beta = check_beta(beta)
+        self.recursive = recursive
+        self.scratch = scratch
         self.gap = StepGap(most=1.0) if gap else None
-        self.structure = Elimination.of(mdp).arrays
+        self.structure = structure_of(mdp)
         self.progress = Progress(mdp.K, mdp.K if scratch else 0)
         self.start = Start(mdp.rho)
-        self.gradient_steps: int = 0
-        self.env_steps: int = 0
-        self.rollin_steps: int = 0
+        self.gradient_steps = 0
+        self.env_steps = 0
+        self.rollin_steps = 0
 
     @property
     def solved(self) -> bool:
-        """Whether the last context is."""
+        """Return whether the final context is solved."""
         return self.progress.completed is not None
 
     @abstractmethod
     def go(self, most: int) -> None:
-        """Take gradient steps: at most so many, and none on the next context."""
+        """Take at most `most` gradient steps, and none on the next context."""
 
     def mastered(self, measured: float) -> str | None:
-        """Why the current context is left, if its exact chance of success is this."""
+        """Return why the current context is mastered at an exact success probability, or None."""
         if self.gap and not self.progress.finished:
             return self.gap.mastered(measured)
         return SuccessRate(self.goal.threshold).mastered(measured)
 
     def until(self, cap: int) -> Self:
-        """Go until the last context is solved, or the cap is reached."""
+        """Take steps until the final context is solved, or the cap is reached."""
         at_least(1, "cap", cap)
         while not self.solved and self.gradient_steps < cap:
             self.go(cap - self.gradient_steps)
         return self
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
-        start = self.start
+        """Return the state that `set_state` resumes from."""
         return {
             "progress": self.progress.get_state(),
-            "start": {
-                "mu": start.mu,
-                "beta": start.beta,
-                "chain": {str(i): policy for i, policy in enumerate(start.chain)},
-            },
+            "start": self.start.get_state(),
             "gradient_steps": self.gradient_steps,
             "env_steps": self.env_steps,
             "rollin_steps": self.rollin_steps,
@@ -121,11 +117,9 @@ class Ascent(ABC):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
+        """Restore what `get_state` returned."""
         self.progress.set_state(state["progress"])
-        saved, chain = state["start"], state["start"]["chain"]
-        policies = tuple(chain[str(i)] for i in range(len(chain)))
-        self.start = Start(saved["mu"], policies, float(saved["beta"]))
+        self.start = Start.of_state(state["start"])
         for name in ("gradient_steps", "env_steps", "rollin_steps"):
             setattr(self, name, at_least(0, name, int(state[name])))
         if self.gap:
@@ -133,12 +127,10 @@ class Ascent(ABC):
 
 
 class ExactAscent(Ascent):
-    """Algorithm 1 with the exact gradient, or the natural one.
+    """Algorithm 1 with `ExactPG` or `NaturalPG`, in compiled code.
 
-    The same as `rollin.ExactPG` and `rollin.NaturalPG` under Algorithm 1, in compiled code.
-    predict: whether to compute R, too.
-    predictor: R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π_θ}‖_∞ over the contexts that were begun, with the
-        parameters θ that each began with; NaN if it is not computed.
+    predictor: R = Σ_k ‖d_ρ^{π*_k} / d_{μ_k}^{π_θ}‖_∞ over the contexts so far, with the parameters
+        θ at the start of each; NaN unless `predict`.
     """
 
     def __init__(
@@ -155,20 +147,22 @@ class ExactAscent(Ascent):
         self.alpha = check_alpha(alpha)
         self.learning_rate = positive("learning_rate", learning_rate)
         super().__init__(mdp, goal, **method)
-        self.natural, self.predict = natural, predict
+        self.natural = natural
+        self.predict = predict
         self.theta = np.zeros((mdp.n_states, mdp.n_actions))
         self.predictor = 0.0 if predict else math.nan
         self._predict()
 
     def _predict(self) -> None:
-        """Add what the context that begins now has of R."""
+        """Add the current context's term of R."""
         if self.predict:
             d = visitation_of(self.theta, self.start.mu, self.mdp.gamma, self.structure)
             self.predictor += _ratio(self.mdp, self.alpha, self.progress.k, d, self.structure)
 
     def go(self, most: int) -> None:
-        """Climb on the current context; if that is solved, begin the next one."""
-        mdp, k = self.mdp, self.progress.k
+        """Ascend on the current context; advance if it is solved."""
+        mdp = self.mdp
+        k = self.progress.k
         why = self._climb(most) if self.gap is None or k == mdp.K else self._climb_by_gap(most)
         if why is None:
             return
@@ -181,8 +175,10 @@ class ExactAscent(Ascent):
         self._predict()
 
     def _climb(self, most: int, threshold: float | None = None) -> str | None:
-        """Climb until the chance of success exceeds a threshold, the goal's if not given."""
-        mdp, goal, k = self.mdp, self.goal, self.progress.k
+        """Ascend until the success probability exceeds a threshold. Default: the goal's."""
+        mdp = self.mdp
+        goal = self.goal
+        k = self.progress.k
         threshold = goal.threshold if threshold is None else threshold
         taken, solved = climb(
             self.theta, mdp.rewards[k], mdp.success[k], self.start.mu, goal.start, self.alpha,
@@ -193,8 +189,9 @@ class ExactAscent(Ascent):
         return f"success probability > {threshold:g}" if solved else None
 
     def _climb_by_gap(self, most: int) -> str | None:
-        """The same one step at a time, each of them judged."""
-        hits, goal = self.mdp.success[self.progress.k], self.goal
+        """Ascend one step at a time until the rule says to advance."""
+        hits = self.mdp.success[self.progress.k]
+        goal = self.goal
         for _ in range(most):
             self._climb(1, NEVER)
             success = success_from(self.theta, hits, goal.start, goal.horizon, self.structure)
@@ -203,7 +200,7 @@ class ExactAscent(Ascent):
         return None
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
+        """Return the state that `set_state` resumes from."""
         return {
             **super().get_state(),
             "theta": self.theta.copy(),
@@ -211,67 +208,69 @@ class ExactAscent(Ascent):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
+        """Restore what `get_state` returned."""
         super().set_state(state)
         self.theta[:] = state["theta"]
         self.predictor = float(state["predictor"]) if self.predict else math.nan
 
 
-def _ratio(mdp: ContextualMDP, alpha: float, k: int, d: Array, structure: tuple[I64, ...]) -> float:
-    """‖d_ρ^{π*_k} / d‖_∞ with the soft-optimal policy of context k."""
-    wanted = visitation_of(_optimum(mdp, alpha, k, structure), mdp.rho, mdp.gamma, structure)
-    where = wanted > 0
-    return float((wanted[where] / d[where]).max())
+def _ratio(mdp: ContextualMDP, alpha: float, k: int, d: Array, structure: Structure) -> float:
+    """Return ‖d_ρ^{π*_k} / d‖_∞ with the soft-optimal policy of context k."""
+    optimal = visitation_of(_optimum(mdp, alpha, k, structure), mdp.rho, mdp.gamma, structure)
+    where = optimal > 0
+    return float((optimal[where] / d[where]).max())
 
 
-def _optimum(mdp: ContextualMDP, alpha: float, k: int, structure: tuple[I64, ...]) -> Array:
-    """Parameters of the soft-optimal policy of context k.
+def _optimum(mdp: ContextualMDP, alpha: float, k: int, structure: Structure) -> Array:
+    """Return parameters of the soft-optimal policy of context k.
 
-    A natural gradient step of η = (1-γ)/α is soft policy iteration, which is Newton's method: it is
-    done when a round of steps changes the probabilities by rounding errors alone.
+    A natural gradient step of η = (1-γ)/α is soft policy iteration, which is Newton's method: it
+    has converged when a round of steps changes the probabilities only by rounding errors.
     """
     theta = np.zeros((mdp.n_states, mdp.n_actions))
-    before, change = np.exp(soft.log_softmax(theta)), math.inf
+    before = np.exp(soft.log_softmax(theta))
+    change = math.inf
     while True:
         climb(
             theta, mdp.rewards[k], mdp.success[k], mdp.rho, mdp.rho, alpha, mdp.gamma,
             (1 - mdp.gamma) / alpha, True, 1, NEVER, NEWTON_STEPS, structure,
         )  # fmt: skip
         pi = np.exp(soft.log_softmax(theta))
-        last, change = change, float(np.abs(pi - before).max())
+        last = change
+        change = float(np.abs(pi - before).max())
         if change == 0 or last / 2 <= change < NEAR:
             return theta
         before = pi
 
 
 def mismatch_of(mdp: ContextualMDP, alpha: float, mu: Array) -> float:
-    """ln ‖d_μ^{π*_K} / μ‖_∞ on the last context, the ratio in Lemma A.1 and Theorem 4.1."""
-    log_pi = soft.log_softmax(_optimum(mdp, alpha, mdp.K, Elimination.of(mdp).arrays))
+    """Return ln ‖d_μ^{π*_K} / μ‖_∞, the final context's ratio in Lemma A.1 and Theorem 4.1."""
+    log_pi = soft.log_softmax(_optimum(mdp, alpha, mdp.K, structure_of(mdp)))
     with np.errstate(divide="ignore"):
         log_mu = np.log(mu)
     return largest_ratio(soft.log_visitation(mdp, log_pi, log_mu), log_mu).log
 
 
-class JudgedFromOutside(RandomHorizonSPG):
-    """RandomHorizonSPG with a compiled softmax, which leaves it to others to measure success.
+class UnmeasuredSPG(RandomHorizonSPG):
+    """RandomHorizonSPG with a compiled softmax and without its own measure of success.
 
-    It takes the same steps in a quarter of the time: most of that went into these two.
+    It takes the same steps in a quarter of the time.
     """
 
     @property
     def log_pi(self) -> Array:
-        """log π_θ, (S, A)."""
+        """Return log π_θ, (S, A)."""
         return log_policy(self.theta)
 
     def success(self) -> float:
-        """Not measured here."""
+        """Return NaN; `LearnerAscent` measures success."""
         return math.nan
 
 
 class LearnerAscent(Ascent):
-    """The same with any of the learners, one step at a time.
+    """Algorithm 1 with any learner, one step at a time.
 
-    sampled: whether roll-ins are walked in the environment, and their steps counted.
+    sampled: whether roll-ins act in the environment, so that their steps count.
     """
 
     def __init__(
@@ -286,47 +285,35 @@ class LearnerAscent(Ascent):
         if not mdp.deterministic:
             raise RollinError("Ascents until solved take deterministic MDPs, got probabilities.")
         super().__init__(mdp, goal, **method)
-        self.learner, self.sampled = learner, sampled
-        self._steps: Iterator[tuple[StepInfo, str | None]] | None = None
+        self.learner = learner
+        self.sampled = sampled
+        self._steps: Iterator[GradientStep] | None = None
 
     def go(self, most: int) -> None:
-        """One gradient step."""
+        """Take one gradient step."""
         if self._steps is None:
-            self._steps = self._from_scratch() if self.scratch else self._algorithm()
-        k = self.progress.k
-        info, mastered = next(self._steps)
+            self._state = TabularState(self.progress, self.start, [], self.gradient_steps)
+            self._steps = rollin(
+                self.mdp, self.learner, self.beta, self, self._state, measure=self._success,
+                recursive=self.recursive, sampled=self.sampled, stop_when_mastered=True,
+            )  # fmt: skip
+        info = next(self._steps).info
+        self.start = self._state.start
         self.gradient_steps += 1
         self.env_steps += info.env_steps
         self.rollin_steps += info.rollin_steps
-        if mastered is not None and k == self.mdp.K:
-            self.progress.complete(self.gradient_steps, mastered)
 
     def _success(self, learner: TabularLearner, info: StepInfo) -> float:
-        hits, goal = learner.task.success, self.goal
+        hits = learner.task.success
+        goal = self.goal
         return success_from(learner.theta, hits, goal.start, goal.horizon, self.structure)
 
-    def _algorithm(self) -> Iterator[tuple[StepInfo, str | None]]:
-        state = TabularState(self.progress, self.start, [], self.gradient_steps)
-        for step in rollin(
-            self.mdp, self.learner, self.beta, self, state, measure=self._success,
-            recursive=self.recursive, sampled=self.sampled, stop_when_mastered=True,
-        ):  # fmt: skip
-            self.start = state.start
-            yield step.info, step.advance
-
-    def _from_scratch(self) -> Iterator[tuple[StepInfo, str | None]]:
-        if self.gradient_steps == 0:
-            self.learner.begin(self.mdp.task(self.mdp.K), self.start)
-        while True:
-            info = self.learner.step()
-            yield info, self.mastered(self._success(self.learner, info))
-
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
+        """Return the state that `set_state` resumes from."""
         return {**super().get_state(), "learner": self.learner.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
+        """Restore what `get_state` returned."""
         super().set_state(state)
         self.learner.begin(self.mdp.task(self.progress.k), self.start)
         self.learner.set_state(state["learner"])
@@ -343,6 +330,6 @@ def sampled_ascent(
     seed: int,
     **method: Any,
 ) -> LearnerAscent:
-    """Algorithm 1 with random-horizon SPG (Algorithms 5 – 7) and a fixed batch."""
-    learner = JudgedFromOutside(mdp, alpha, constant_schedule(batch, learning_rate), seed)
+    """Return Algorithm 1 with random-horizon SPG (Algorithms 5 – 7) and a fixed batch."""
+    learner = UnmeasuredSPG(mdp, alpha, constant_schedule(batch, learning_rate), seed)
     return LearnerAscent(mdp, learner, goal=goal, sampled=True, **method)

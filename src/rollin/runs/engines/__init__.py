@@ -7,17 +7,21 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
 from rollin.imports import factory_here
-from rollin.names import plain_name
 from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.engines.base import Engine
-from rollin.runs.options import config_from, flat
+from rollin.runs.metrics import Metric
 from rollin.runs.records import Record
-from rollin.runs.spec import RunSpec, digest
+from rollin.runs.spec import Membership, RunSpec, config_from, digest, flat
+from rollin.tasks import TASKS, plain_name
+
+if TYPE_CHECKING:
+    from rollin.runs.driver import OnStatus, ShouldStop
 
 MODULES = {
     "tabular": "rollin.runs.engines.tabular",
@@ -44,21 +48,55 @@ def engines() -> Iterator[Engine[Any]]:
 def engine_for(task: str) -> Engine[Any]:
     """The engine that a task belongs to."""
     task = plain_name(task)
+    if task in TASKS:  # which spares loading the other engines
+        return engine("rollin")
     for found in engines():
         if found.claims(task):
             return found
     known = [name for found in engines() for name in found.tasks]
     kinds = "; ".join(found.about for found in engines() if found.about)
+    meant = factory_here(task) or did_you_mean(task, known)
     raise RollinError(
-        f"Unknown task {task!r}: expected {kinds}; or "
-        f"module:factory that returns your own MDP or contextual environment."
-        f"{factory_here(task) or did_you_mean(task, known)}"
+        f"Unknown task {task!r}.{meant} Expected {kinds}; or "
+        "module:factory that returns your own MDP or contextual environment."
     )
+
+
+def metric(name: str, of: str | None = None) -> Metric:
+    """Return a metric by its name; of: the engine whose it is, if that is known.
+
+    What no engine declares, such as a measure of an environment, is a result.
+    """
+    for found in [engine(of)] if of in MODULES else engines():
+        for one in found.metrics:
+            if one.name == name:
+                return one
+    return Metric(name, result=True)
 
 
 def engine_of(spec: RunSpec[Any]) -> Engine[Any]:
     """The engine of a spec."""
     return engine(spec.config.engine)
+
+
+def run(
+    spec: RunSpec[Any],
+    out: Path,
+    command: str = "",
+    on_status: "OnStatus" = lambda status: None,
+    should_stop: "ShouldStop" = lambda: False,
+    of: Membership | None = None,
+    until: int | None = None,
+) -> bool:
+    """Run a spec in a directory, or resume it; a finished one is left as it is.
+
+    until: stop at the first end of an episode at this step or later, with a checkpoint.
+    """
+    from rollin.runs.driver import execute  # which those who read runs do not load
+
+    # a bad task is refused before anything is written
+    made = engine_of(spec).run(spec, RunDirectory(out))
+    return execute(made, command, on_status, should_stop, of, until)
 
 
 def spec_of(run: RunDirectory) -> RunSpec[Any]:
@@ -68,15 +106,8 @@ def spec_of(run: RunDirectory) -> RunSpec[Any]:
 
 
 def spec_from(name: str, task: str, config: dict[str, Any]) -> RunSpec[Any]:
-    """A spec from plain values, of this version or an older one."""
-    kind = engine(name).config_class
-    try:
-        then = kind.as_it_was(task, config)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RollinError(
-            f"config.json does not hold the options of a run of {task} ({error!r}): it was changed."
-        ) from error
-    return RunSpec(task, config_from(kind, then))
+    """Return a spec of plain values."""
+    return RunSpec(task, config_from(engine(name).config_class, config))
 
 
 def condition_key(spec: RunSpec[Any]) -> str:

@@ -1,24 +1,32 @@
-"""What an engine is: its options, how it makes a run of them, and what it tells of one.
+"""What an engine is: its options, how it makes a run of them, and what it records of one.
 
 A new engine is one file beside this one: a frozen dataclass of options, a `Driver`, a class of this
 kind and `ENGINE`, an object of it; and a line in the register (`rollin.runs.engines`).
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rollin.curriculum.progress import Progress
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.driver import Driver
-from rollin.runs.exported import Trained
-from rollin.runs.options import option_names
-from rollin.runs.records import Costs, Curve, Record
-from rollin.runs.rows import thinned
-from rollin.runs.spec import Config, RunSpec
+from rollin.runs.files import Outcome
+from rollin.runs.metrics import CURVE_POINTS, Metric, thinned
+from rollin.runs.records import Costs, Curve, Record, Switch
+from rollin.runs.spec import Config, RunSpec, option_names
 
+if TYPE_CHECKING:
+    from rollin.runs.driver import Driver
+    from rollin.runs.exported import Trained
+
+Array = NDArray[np.float64]
 BASE = 300 << 20  # bytes of a process with the compiled kernels and a simulator; 180 – 250 MB seen
 
 
@@ -35,12 +43,26 @@ class Demands:
         return f"{self.cpus} CPU{gpus} and {self.memory / 2**30:.1f} GB"
 
 
-class Engine(ABC, Generic[Config]):
+class StateMaps(NamedTuple):
+    """What a run on a grid learned: log π and the rewards of its last context, (S, A) each.
+
+    starts, visits: by context, where trajectories begin and where the policy that mastered it goes;
+    both empty if no context was mastered.
+    """
+
+    log_pi: Array
+    rewards: Array
+    starts: Sequence[Array] = ()
+    visits: Sequence[Array] = ()
+
+
+class Engine(Generic[Config]):
     """Turns a task and options into a run. What most engines share has a default here.
 
     name: in every hash, so that it never changes; config_class: its options; step_words: what its
     steps are; tasks: those it knows by name; about: the tasks it takes, for a sentence; kind:
-    what its runs are, for another; help, task_help: of the command line.
+    what its runs are, for another; example: such a task; help, task_help, key_options: of the
+    command line, where key_options introduce it as one of the families of tasks.
     """
 
     name: ClassVar[str]
@@ -49,14 +71,25 @@ class Engine(ABC, Generic[Config]):
     tasks: ClassVar[tuple[str, ...]] = ()
     about: ClassVar[str]
     kind: ClassVar[str] = ""
-    help: ClassVar[str] = "One run of a task. If interrupted, it resumes where it stopped."
+    help: ClassVar[str] = "Train on a task. If interrupted, the same command resumes the run."
     task_help: ClassVar[str] = "The task."
-    meanings: ClassVar[Mapping[str, str]] = {}
-    """What the quantities of its records are, where a name such as return does not tell."""
+    example: ClassVar[str] = ""
+    key_options: ClassVar[tuple[str, ...]] = ()
+    driver: ClassVar[str] = ""
+    """module:class of its runs, which is loaded when one begins."""
+    metrics: Sequence[Metric] = ()
+    """What its runs measure."""
+    points: ClassVar[int | None] = CURVE_POINTS
+    """Rows of metrics.csv that a record has at most; None for all of them."""
     walks: ClassVar[bool] = True
     """Whether its runs walk a curriculum, and have a κ."""
     extends: ClassVar[bool] = False
     """Whether a run that differs from another in its length alone is a part of the longer one."""
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """What metrics are whose names are not enough."""
+        return {metric.name: metric.meaning for metric in self.metrics if metric.meaning}
 
     def claims(self, task: str) -> bool:
         """Whether a task of this name is one of its own."""
@@ -65,9 +98,13 @@ class Engine(ABC, Generic[Config]):
     def try_task(self, task: str) -> None:
         """Refuse a task that no options make one for this engine, such as one of other actions."""
 
-    @abstractmethod
-    def run(self, spec: RunSpec[Config], at: RunDirectory, **given: Any) -> Driver[Config]:
-        """The run of a spec in a directory; given: parts of it that were made in Python."""
+    def check_given(self, config: Config, given: Collection[str]) -> None:
+        """Raise if an option that was given by name would have no effect."""
+
+    def run(self, spec: RunSpec[Config], at: RunDirectory, **given: Any) -> "Driver[Config]":
+        """Return the run of a spec in a directory; given: parts of it that were made in Python."""
+        module, _, name = self.driver.partition(":")
+        return getattr(import_module(module), name)(spec, at, **given)
 
     def summary(self, spec: RunSpec[Config], result: dict[str, Any]) -> str:
         """How a finished run ended, in a line."""
@@ -77,25 +114,36 @@ class Engine(ABC, Generic[Config]):
     def record(self, run: RunDirectory, spec: RunSpec[Config], at: Sequence[int]) -> Record:
         """What a run gave, as far as it has come; at: steps at which its curve is to have a row.
 
-        Its quantities are the columns of metrics.csv, if the engine does not say otherwise. What
-        belongs to every run (labels, hashes, options, path) is filled in by `read_record`.
+        Of an unfinished run only κ is known behind the last row of metrics.csv. What belongs to
+        every run (labels, hashes, options, path) is filled in by `read_record`.
         """
-        saved = None if run.finished else run.saved()
-        metrics = run.columns("metrics.csv", {}, saved)
-        kept = thinned(metrics["step"], spec.config.steps if saved is None else saved.step, at)
-        steps = metrics.pop("step")[kept]
-        told = run.result() if saved is None else saved.values
+        outcome = run.outcome()
+        names = run.config.results or {}
+        metrics = run.metrics(names)
+        kept = thinned(metrics["step"], outcome.step, at, self.points)
+        steps = metrics["step"][kept]
+        quantities = {name: metrics[name][kept] for name in names}
+        progress = outcome.progress()
+        if not len(steps) or steps[-1] < outcome.step:
+            steps = np.append(steps, outcome.step)
+            behind = {"kappa": progress.kappa} if progress else {}
+            for name, column in quantities.items():
+                quantities[name] = np.append(column, behind.get(name, math.nan))
         return Record(
             task=spec.task,
             engine=self.name,
             seed=spec.config.seed,
             steps=spec.config.steps,
-            step=int(steps[-1]),
+            step=outcome.step,
             finished=run.finished,
-            costs=Costs(told.get("seconds")),
-            curve=Curve(steps, {name: column[kept] for name, column in metrics.items()}),
+            costs=Costs(outcome.seconds, outcome.env_steps, outcome.rollin_steps, outcome.updates),
+            curve=Curve(steps, quantities),
             spec_hash=spec.hash,
             key="",
+            k=outcome.k,
+            K=outcome.K,
+            switches=_switches(outcome, progress) if progress else (),
+            completed=outcome.completed.step if outcome.completed else None,
         )
 
     def solved(self, record: Record, step: int) -> bool | None:
@@ -111,15 +159,23 @@ class Engine(ABC, Generic[Config]):
         """The options of a task, before any are given."""
         return self.config_class()
 
-    def playable(self, run: Trained, render_mode: str | None = None) -> Any:
+    def playable(self, run: "Trained", render_mode: str | None = None) -> Any:
         """The policy of a run with an environment to show it in."""
         raise RollinError(
             f"{run.path} is a run of the engine {self.name}: runs of ROLLIN on contextual "
             "environments can be evaluated."
         )
 
+    def has_state_maps(self, record: Record) -> bool:
+        """Whether `state_maps` can be drawn of a run: its states are cells, its policy is there."""
+        return False
+
+    def state_maps(self, record: Record) -> StateMaps:
+        """What a run learned, over the states of its task."""
+        raise NotImplementedError
+
     def fingerprint(self, spec: RunSpec[Config]) -> str | None:
-        """Tells the task from another of the same name; None if that is not looked at."""
+        """Distinguishes the task from another of the same name; None if that is not looked at."""
         return None
 
     def fingerprint_key(self, config: Config) -> tuple[Any, ...]:
@@ -146,3 +202,17 @@ class Engine(ABC, Generic[Config]):
     def warmup(self, config: Config) -> int:
         """Steps before the first that is like all later ones."""
         return 0
+
+
+def _switches(outcome: Outcome, progress: Progress) -> tuple[Switch, ...]:
+    """When contexts were entered, the first one at 0.
+
+    A teacher without a path may move between contexts before it masters more of them.
+    """
+    entered = [(0, progress.first, {}), *((a.step, a.k, a.numbers) for a in outcome.advances)]
+    changes = [entered[0], *(new for old, new in pairwise(entered) if new[1] != old[1])]
+    kappas = bool(progress.kappas)
+    return tuple(
+        Switch(k, at, {**({"kappa": progress.kappa_of(k)} if kappas else {}), **numbers})
+        for at, k, numbers in changes
+    )

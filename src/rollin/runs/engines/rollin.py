@@ -1,34 +1,25 @@
 """The engine of ROLLIN with two SAC agents on a contextual environment."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollin.envs.registry import TASKS
 from rollin.errors import RollinError
 from rollin.imports import is_factory
-from rollin.runs.directory import RunDirectory
-from rollin.runs.driver import Driver
 from rollin.runs.engines.base import Demands, Engine
 from rollin.runs.engines.deep import ROWS, deep_demands, without_logging
-from rollin.runs.engines.rollin_options import WALK, RollinConfig
-from rollin.runs.exported import Trained
-from rollin.runs.options import config_from, configured
-from rollin.runs.records import Record
-from rollin.runs.spec import RunSpec
+from rollin.runs.engines.rollin_options import METRICS, WALK, RollinConfig
+from rollin.runs.spec import RunSpec, config_from, configured
+from rollin.tasks import TASKS
+
+if TYPE_CHECKING:
+    from rollin.runs.exported import Trained
 
 MATTERS = ("env_options", "horizon", "rule", "threshold", "threshold_slope", "threshold_at",
            "kappa", "window", "delta", "stride", "teacher", "start", "spacing", "path",
            "contexts", "literal")  # fmt: skip
 """Options that make the environment and the curriculum."""
-
-
-MEANINGS = {
-    "return": "of training episodes, the roll-in included: their mean over the last steps (--last)",
-    "return_final": "of deterministic episodes on the last context, played beside training",
-    "success_final": "share of deterministic episodes on the last context that succeed",
-}
 
 
 class RollinEngine(Engine[RollinConfig]):
@@ -38,24 +29,26 @@ class RollinEngine(Engine[RollinConfig]):
     config_class = RollinConfig
     step_words = "environment steps"
     extends = True
-    meanings = MEANINGS
+    metrics = METRICS
+    points = None
+    driver = "rollin.runs.engines.rollin_run:RollinRun"
     tasks = tuple(TASKS)
     about = ", ".join(TASKS)
-    kind = "ROLLIN with two SAC agents on a contextual environment"
-    help = """One run of ROLLIN, of its baseline or of an ablation, on a contextual environment.
+    kind = "ROLLIN"
+    example = "hopper or module:factory"
+    key_options = ("steps", "seed", "beta", "method", "teacher", "adaptive", "relabel")
+    help = """Train with ROLLIN, its baseline or an ablation on a contextual environment.
 
-    If interrupted, the same command resumes it. The defaults are the task's.
+    If interrupted, the same command resumes the run. The defaults are the task's.
     """
-    task_help = (
-        f"{', '.join(TASKS)}, or module:factory that returns a contextual environment of yours."
-    )
+    task_help = f"{', '.join(TASKS)}, or module:factory that returns your contextual environment."
 
     def claims(self, task: str) -> bool:
-        """Ours by name, or a factory, which gives a contextual environment if no MDP."""
+        """Built-in tasks, and factories, which give a contextual environment if no MDP."""
         return task in TASKS or is_factory(task)
 
     def preset(self, task: str) -> RollinConfig:
-        """The options that a task of ours has of its own."""
+        """The options that a built-in task sets."""
         defaults = TASKS[task].defaults if task in TASKS else {}
         return configured(RollinConfig(), defaults)
 
@@ -66,32 +59,25 @@ class RollinEngine(Engine[RollinConfig]):
         if task not in TASKS:
             make_contextual(task).close()
 
-    def run(
-        self, spec: RunSpec[RollinConfig], at: RunDirectory, **given: Any
-    ) -> Driver[RollinConfig]:
-        """The run of a spec in a directory; given: `make` and `curriculum`, see RollinRun."""
-        from rollin.runs.engines.rollin_run import RollinRun
+    def check_given(self, config: RollinConfig, given: Collection[str]) -> None:
+        """Raise for a β given with a method that never rolls in."""
+        algorithm = config.algorithm
+        if "beta" in given and algorithm.beta > 0 and algorithm.rolls_in == 0:
+            raise RollinError(
+                f"--method {algorithm.method} never rolls in, so that --beta {algorithm.beta:g} "
+                "would do nothing: leave out one of the two."
+            )
 
-        return RollinRun(spec, at, **given)
-
-    def record(self, run: RunDirectory, spec: RunSpec[RollinConfig], at: Sequence[int]) -> Record:
-        """κ, returns, success and the environment's measures against environment steps."""
-        from rollin.runs.engines.rollin_record import rollin_record
-
-        return rollin_record(run, spec, at)
-
-    def playable(self, run: Trained, render_mode: str | None = None) -> Any:
+    def playable(self, run: "Trained", render_mode: str | None = None) -> Any:
         """The policy of a run, finished or not, with an environment to show it in."""
-        from rollin.runs.engines.playable import Playable
+        from rollin.runs.curricula import Playable
 
-        described = run.config
-        kept = RollinConfig.as_it_was(described.task, described.config)
-        spec = RunSpec(described.task, config_from(RollinConfig, kept))
+        spec = RunSpec(run.config.task, config_from(RollinConfig, run.config.config))
         return Playable.open(run, spec, render_mode)
 
     def fingerprint(self, spec: RunSpec[RollinConfig]) -> str | None:
         """Of the environment's spaces and rewards, and of the curriculum."""
-        from rollin.runs.fingerprint import fingerprint_of
+        from rollin.runs.curricula import fingerprint_of
 
         return fingerprint_of(spec)
 
@@ -102,17 +88,14 @@ class RollinEngine(Engine[RollinConfig]):
     def canonical(self, task: str, config: RollinConfig) -> RollinConfig:
         """Without what does not make another condition; β = 0 is the baseline however it is put.
 
-        Who rolls in, who goes on and what is recorded means nothing without a roll-in.
+        Who rolls in, who continues and what is recorded means nothing without a roll-in.
         """
         plain = without_logging(super().canonical(task, config))
         options = plain.algorithm
         if options.method in ("rollin", "baseline") and not options.rolls_in:
             options = replace(options, method="baseline")
         if options.method in ("baseline", "scratch"):
-            options = replace(
-                options, beta=0.0, explorer="fresh", prefix="replay", guide="current",
-                need=False, redraw=0, stop=None,
-            )  # fmt: skip
+            options = replace(options, beta=0.0, explorer="fresh", prefix="replay", guide="current")
         own = TASKS[task].delta if task in TASKS and plain.teacher == WALK else None
         delta = own if plain.delta is None else plain.delta
         if delta is not None:
@@ -160,7 +143,7 @@ class RollinEngine(Engine[RollinConfig]):
         here = f"{result['eval_return']:.1f} on this context, " if result["k"] < result["K"] else ""
         episodes = spec.config.eval_episodes
         return (
-            f"{reached}, evaluated return {here}{result['eval_return_final']:.1f} on the last "
+            f"{reached}, evaluated return {here}{result['return_final']:.1f} on the last "
             f"(mean of {episodes} deterministic {'episode' if episodes == 1 else 'episodes'}), "
             f"after {result['env_steps']:,} environment steps and "
             f"{result['rollin_episodes']} roll-ins in {result['seconds']:.1f} s"
@@ -169,7 +152,7 @@ class RollinEngine(Engine[RollinConfig]):
 
 @cache
 def _row_bytes(task: str, options: tuple[str, ...], horizon: int | None) -> int:
-    """Bytes of a transition of an environment; of one that cannot be made, the run will tell."""
+    """Bytes of a transition of an environment; if it cannot be made, the run will raise."""
     from rollin.envs.registry import make_contextual
     from rollin.sac.replay import RowLayout
 

@@ -1,20 +1,20 @@
 """A run of ROLLIN on a contextual environment: its parts, its rows of metrics, its result."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from operator import add
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from rollin.arrays import Float
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.progress import Advance
-from rollin.curriculum.teachers.sampling import SamplingTeacher
+from rollin.curriculum.progress import Progress
 from rollin.deep.evaluate import (
     EVALUATION_SEED,
     Act,
@@ -23,33 +23,63 @@ from rollin.deep.evaluate import (
     evaluate_end,
     mode_of,
 )
-from rollin.deep.practical import Episode, RollinStep, train_rollin
+from rollin.deep.rollin_sac import Episode, RollinStep, train_rollin
 from rollin.deep.state import DeepState
 from rollin.envs.box_env import innermost
 from rollin.envs.context_env import ContextEnv
 from rollin.errors import RollinError
-from rollin.policy import Policy
+from rollin.policy import Float, Policy
 from rollin.runs.checkpoint import check_streams
-from rollin.runs.curricula import Examined, check_for_run, curriculum_of, env_of, teacher_of
+from rollin.runs.curricula import (
+    Examined,
+    check_for_run,
+    curriculum_dict,
+    curriculum_of,
+    env_of,
+    of_environment,
+    teacher_of,
+)
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.deep import replay_rows
-from rollin.runs.engines.rollin_metrics import COLUMNS, Counters, goal_columns
-from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.rollin_record import EPISODE_COLUMNS, GOALS, checked, read_result
+from rollin.runs.engines.deep import good_state, policy_tensors, replay_rows
+from rollin.runs.engines.rollin_options import (
+    SOLVED,
+    VISITED,
+    WALK,
+    RollinConfig,
+    metrics_of,
+)
 from rollin.runs.engines.rollin_stall import Remedies, stall
-from rollin.runs.engines.rollin_visits import Visits, cell_size
-from rollin.runs.files import write_atomically
-from rollin.runs.fingerprint import of_environment, walked
-from rollin.runs.formats import as_dataclass
-from rollin.runs.networks import good_state, policy_tensors
-from rollin.runs.rows import MetricsWriter, read_metrics
+from rollin.runs.files import as_dataclass, write_atomically
+from rollin.runs.metrics import MetricsWriter, Visits, cell_size, read_metrics
 from rollin.runs.spec import RunSpec
-from rollin.runs.versions import versions
-from rollin.runs.windows import EVERY, milestones, quantities_at
 from rollin.sac.learner import UpdateInfo
 
 REPLAY = "replay.f32"
+GOALS = "goals.csv"
+DRAWN = "drawn_"  # before the columns of goals.csv that are of drawn actions
+EPISODE_COLUMNS = ("step", "k", "return", "length", "success", "rollin", "rollin_steps")
+EVERY = 500_000  # steps between two milestones: the paper reads at 0.5M, 1M and 3M
+KAPPAS = ("kappa", "kappa_mean")
+
+Episodes = Mapping[str, Sequence[float]]
+"""Columns of an episodes.csv."""
+
+
+@dataclass
+class RollinCounters:
+    """Sums over the run so far, and over the episodes since the last row of metrics."""
+
+    rollin_episodes: int = 0
+    rollin_steps: int = 0
+    updates_exp: int = 0
+    since: int = 0
+    returns: float = 0.0
+    lengths: int = 0
+    successes: int = 0
+    rollins: int = 0
+    rollin_lengths: int = 0
+    measured: tuple[float, ...] = ()
 
 
 class RollinRun(Driver[RollinConfig]):
@@ -59,12 +89,10 @@ class RollinRun(Driver[RollinConfig]):
     say it; on_event: called after every step.
     """
 
-    columns = COLUMNS
     files = (REPLAY,)
+    goals: Sequence[Any] = ()
     _examined = Examined(None, successes=False)
-    _goals: Sequence[Any] = ()
     _visits: Visits | None = None
-    _reached: Sequence[float] = ()  # per goal, the share of episodes at the last evaluation
 
     def __init__(
         self,
@@ -105,18 +133,29 @@ class RollinRun(Driver[RollinConfig]):
             replay_path=directory.path / REPLAY,
             teacher=teacher_of(self.env, config, self.curriculum, self._examined),
         )
-        self.counters = Counters(measured=self._nothing_measured)
-        self.metrics.columns += tuple(f"train_{name}" for name in self.env.measures)
-        columns = (*EPISODE_COLUMNS, *self.env.measures)
-        self.episodes = MetricsWriter(directory.path / "episodes.csv", columns)
-        self.writers["episodes"] = self.episodes
         self._set_up_goals()
         places = self.env.context_size == self.env.outcome_size == 2
         if places and cell_size(self.curriculum.contexts):
             self._visits = Visits(self.curriculum.contexts)
         nothing = UpdateInfo(0.0, 0.0, 0.0, 0.0, config.sac.initial_temperature)
-        self._seen = {"main": nothing, "exp": nothing}
-        self._evaluated = Evaluation([], []), Evaluation([], [])
+        self.last_updates = {"main": nothing, "exp": nothing}
+        self._declare(self.env.measures)
+
+    def _declare(self, measures: Sequence[str]) -> None:
+        """Prepare what is measured between two rows of metrics, and episodes.csv."""
+        self.counters = RollinCounters(measured=(0.0,) * len(measures))
+        self.evaluated = self.evaluated_final = Evaluation([], [])
+        self.goals_solved = (math.nan, math.nan)
+        self._means: dict[str, float | None] = {}
+        self._episodes: deque[tuple[float, ...]] = deque()  # of the last steps
+        self.episodes = MetricsWriter(
+            self.directory.path / "episodes.csv", (*EPISODE_COLUMNS, *measures)
+        )
+        self.writers["episodes"] = self.episodes
+        metrics = metrics_of(measures)
+        if self.config.algorithm.method == "scratch":  # which is at the final context by definition
+            metrics = [replace(m, result=m.result and m.name not in KAPPAS) for m in metrics]
+        self.declare(metrics)
 
     def _set_up_goals(self) -> None:
         """Choose the goals that are evaluated, at equal distances of the path."""
@@ -124,15 +163,11 @@ class RollinRun(Driver[RollinConfig]):
         if not count:
             return
         if path is None:
-            self._goals = list(self.curriculum.contexts[1:])
+            self.goals = list(self.curriculum.contexts[1:])
         else:
-            self._goals = [np.ravel(path((i + 1) / count)) for i in range(count)]
-        columns = goal_columns(len(self._goals))
+            self.goals = [np.ravel(path((i + 1) / count)) for i in range(count)]
+        columns = goal_columns(len(self.goals))
         self.writers["goals"] = MetricsWriter(self.directory.path / GOALS, columns)
-
-    @property
-    def _nothing_measured(self) -> tuple[float, ...]:
-        return (0.0,) * len(self.env.measures)
 
     @property
     def step(self) -> int:
@@ -140,9 +175,37 @@ class RollinRun(Driver[RollinConfig]):
         return self.state.step
 
     @property
-    def advances(self) -> Sequence[Advance]:
-        """Switches of context so far."""
-        return self.state.progress.advances
+    def progress(self) -> Progress:
+        """The place on the curriculum."""
+        return self.state.progress
+
+    @property
+    def updates(self) -> int:
+        """Updates of the main agent so far."""
+        return self.state.main.count
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """Environment steps, those of roll-ins, and updates of both agents."""
+        return {
+            "env_steps": self.step,
+            "rollin_steps": self.counters.rollin_steps,
+            "updates": self.updates + self.counters.updates_exp,
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """Return how far the run has come, with its curriculum."""
+        return super().outcome() | {"curriculum": curriculum_dict(self.curriculum)}
+
+    def row_due(self) -> bool:
+        """Whether metrics.csv gets a row: also at each half a million steps of the full length."""
+        every = EVERY * self._scale
+        return super().row_due() or self.step == round(round(self.step / every) * every)
+
+    @cached_property
+    def _scale(self) -> float:
+        """The share of its full length that the run has."""
+        return self.directory.config.scale
 
     def fingerprint(self) -> str:
         """Of the environment's spaces and of the curriculum."""
@@ -150,7 +213,7 @@ class RollinRun(Driver[RollinConfig]):
 
     def beside(self) -> dict[str, Any]:
         """The curriculum that the options stand for."""
-        return {"curriculum": walked(self.curriculum)}
+        return {"curriculum": curriculum_dict(self.curriculum)}
 
     def events(self) -> Iterator[RollinStep]:
         """The algorithm's events."""
@@ -161,9 +224,9 @@ class RollinRun(Driver[RollinConfig]):
         if self._on_event is not None:
             self._on_event(event)
         if event.main is not None:
-            self._seen["main"] = event.main
+            self.last_updates["main"] = event.main
         if event.exp is not None:
-            self._seen["exp"] = event.exp
+            self.last_updates["exp"] = event.exp
             self.counters.updates_exp += 1
         if event.episode is None:
             return False
@@ -188,6 +251,7 @@ class RollinRun(Driver[RollinConfig]):
         row = (self.step, episode.k, episode.total, episode.length, int(episode.success))
         row += (int(episode.rollin), episode.rollin_steps)
         row += tuple(total / episode.length for total in episode.measured)
+        self._episodes.append(row)
         self.episodes.write(dict(zip(self.episodes.columns, row, strict=True)))
 
     def evaluate(self, context: Any) -> Evaluation:
@@ -201,55 +265,37 @@ class RollinRun(Driver[RollinConfig]):
             on_outcome=lambda episode, outcome: self.pause(),
         )
 
-    def row(self) -> dict[str, Any]:
-        """Evaluations on the current and the last context, and what was counted."""
-        if self._goals and (self.at_end or self.step % EVERY == 0):
+    def measure(self) -> None:
+        """Evaluate goals and contexts, and average the last episodes."""
+        self.goals_solved = (math.nan, math.nan)
+        if self.goals and (self.at_end or self.step % EVERY == 0):
             self._evaluate_goals()
         if self._visits is not None:
             self._visits.write(self.directory.path)
-        counters, progress, window = self.counters, self.state.progress, self.state.window
-        current = self.evaluate(self.state.teacher.here)
-        final = current if progress.finished else self.evaluate(self.curriculum.contexts[-1])
-        self._evaluated = current, final
-        episodes = counters.since or math.nan  # no episode ended: nothing to tell
-        rollins = counters.rollins or math.nan
-        row = {
-            "step": self.step,
-            "k": progress.k,
-            "kappa": progress.kappa,
-            "threshold": self.state.teacher.threshold,
-            "window_mean": window.mean,
-            "train_return": counters.returns / episodes,
-            "train_length": counters.lengths / episodes,
-            "train_success": counters.successes / episodes,
-            "rollin_fraction": counters.rollins / episodes,
-            "rollin_length": counters.rollin_lengths / rollins,
-            "eval_return": current.mean,
-            "eval_success": current.success,
-            "eval_return_final": final.mean,
-            "eval_success_final": final.success,
-            "episodes": self.state.episode,
-            "rollin_episodes": counters.rollin_episodes,
-            "updates_main": self.updates(),
-            "updates_exp": counters.updates_exp,
-            **self.losses(),
-        }
-        for name, total in zip(self.env.measures, counters.measured, strict=True):
-            row[f"train_{name}"] = total / (counters.lengths or math.nan)
-        counters.since = counters.lengths = counters.successes = 0
-        counters.rollins = counters.rollin_lengths = 0
+        self.evaluated = self.evaluate(self.state.teacher.here)
+        last = self.curriculum.contexts[-1]
+        self.evaluated_final = self.evaluated if self.progress.finished else self.evaluate(last)
+        while self._episodes and self._episodes[0][0] <= self.step - self.config.last:
+            self._episodes.popleft()
+        names = enumerate(self.episodes.columns)
+        episodes = {name: [row[i] for row in self._episodes] for i, name in names}
+        self._means = means_at(self.step, episodes, self.env.measures, self.config.last)
+
+    def recent(self, name: str) -> float:
+        """Return a mean over the last steps (`last`); NaN if no episode ended in them."""
+        mean = self._means[name]
+        return math.nan if mean is None else mean
+
+    def forget(self) -> None:
+        """Begin the sums between two rows of metrics again."""
+        counters = self.counters
+        counters.since = 0
+        counters.lengths = 0
+        counters.successes = 0
+        counters.rollins = 0
+        counters.rollin_lengths = 0
         counters.returns = 0.0
-        counters.measured = self._nothing_measured
-        return row
-
-    def losses(self) -> dict[str, Any]:
-        """What the last updates of both agents told."""
-        main, exp = (asdict(self._seen[name]) for name in ("main", "exp"))
-        return {**main, **{f"exp_{name}": value for name, value in exp.items()}}
-
-    def updates(self) -> int:
-        """Updates of π_main so far."""
-        return self.state.main.count
+        counters.measured = (0.0,) * len(self.env.measures)
 
     def warmed(self) -> bool:
         """Whether the random first steps are over."""
@@ -257,9 +303,10 @@ class RollinRun(Driver[RollinConfig]):
 
     def status(self) -> dict[str, Any]:
         """Where the run stands."""
-        progress, window = self.state.progress, self.state.window
+        progress = self.progress
+        window = self.state.window
         threshold = self.state.teacher.threshold
-        sign = "≥" if isinstance(self.state.teacher, SamplingTeacher) else ">"
+        sign = ">" if getattr(self.config, "teacher", WALK) in (WALK, VISITED) else "≥"
         bar = f"{sign} {threshold:.4g}" if math.isfinite(threshold) else "–"
         scratch = self.config.algorithm.method == "scratch"  # which stands there by definition
         counted = f"{len(window.values)} of {window.size} episodes"
@@ -282,22 +329,21 @@ class RollinRun(Driver[RollinConfig]):
         }
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
+        """Return everything needed to resume."""
         state = self.state.get_state()
         for agent in self.state.agents:
             good_state(state[agent], self.step)
         return {
             "rollin": state,
-            "curriculum": walked(self.curriculum),
             "counters": asdict(self.counters),
-            "seen": {name: asdict(info) for name, info in self._seen.items()},
+            "seen": {name: asdict(info) for name, info in self.last_updates.items()},
             **({} if self._visits is None else {"visits": self._visits.get_state()}),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to what `get_state` gave."""
         rollin = state["rollin"]
-        self.counters = as_dataclass(Counters, state["counters"])
+        self.counters = as_dataclass(RollinCounters, state["counters"])
         seen = {name: as_dataclass(UpdateInfo, info) for name, info in state["seen"].items()}
         if len(self.counters.measured) != len(self.env.measures) or seen.keys() != {"main", "exp"}:
             raise ValueError("other measures or agents than the run has")
@@ -308,22 +354,27 @@ class RollinRun(Driver[RollinConfig]):
             raise ValueError("a replay or a curriculum of another length")
         self.state.set_state(rollin)
         checked(self.state.progress, jumps=self.state.teacher.adapts)
-        self._seen = seen
-        if self._visits is not None and "visits" in state:  # older checkpoints have none
+        self.last_updates = seen
+        self._take_episodes()
+        if self._visits is not None:
             self._visits.set_state(state["visits"])
 
-    def check_result(self) -> None:
-        """Refuse a result of another form, and files that are not those it was written with."""
-        super().check_result()
-        read_result(self.directory)
+    def _take_episodes(self) -> None:
+        """Take the last episodes from episodes.csv, which was cut back to the checkpoint."""
+        if self.episodes.rows:
+            columns = read_metrics(self.episodes.path)
+            if tuple(columns) != self.episodes.columns:
+                raise ValueError(f"episodes.csv has the columns {', '.join(columns)}")
+            self._episodes = deque(zip(*columns.values(), strict=True))
 
     def warning(self, ended: Mapping[str, Sequence[float]]) -> str | None:
         """Return why the run learned nothing or does not advance; ended: all its episodes."""
         progress = self.state.progress
         if not self.warmed():
             return (
-                f"Nothing was learned: all {self.step:,} steps were random, because --warmup is "
-                f"{self.config.algorithm.warmup:,}. Give more --steps, or a smaller --warmup."
+                f"Nothing was learned: all {self.step:,} steps were random, because "
+                f"--learning-starts is {self.config.algorithm.warmup:,}. Give more --steps, or a "
+                "smaller --learning-starts."
             )
         stalled = None
         if progress.completed is None:
@@ -358,12 +409,14 @@ class RollinRun(Driver[RollinConfig]):
         found = [
             evaluate_end(self.test_env, act, goal, self.pause)
             for act in actors
-            for goal in self._goals
+            for goal in self.goals
         ]
         values = [value for end in found for value in (end.success, end.mean)]
         row = dict(zip(self.writers["goals"].columns, (self.step, *values), strict=True))
         self.writers["goals"].write(row)
-        self._reached = [end.success for end in found[: len(self._goals)]]
+        shares = np.array([end.success for end in found]).reshape(2, -1)
+        mode, drawn = (shares >= SOLVED).mean(1).tolist()
+        self.goals_solved = (mode, drawn)
 
     def finish(self) -> None:
         """Write the policy and the final quantities; the replay file has then done its duty."""
@@ -371,38 +424,7 @@ class RollinRun(Driver[RollinConfig]):
             self.state.D.flush()
         policy = save(trained_policy(self.state))
         write_atomically(self.directory.path / "policy.safetensors", policy)
-        self.directory.write_result(self.result_values())
-
-    def result_values(self) -> dict[str, Any]:
-        """The final quantities, as result.json has them."""
-        progress, counters = self.state.progress, self.counters
-        current, final = self._evaluated  # of the last row, which is of the last step
-        ended = read_metrics(self.episodes.path)
-        told = (self.step, progress, ended, self.env.measures, self.config.last)
-        return {
-            **quantities_at(*told),
-            "milestones": milestones(*told),
-            "k": progress.k,
-            "K": progress.K,
-            "env_steps": self.step,
-            "episodes": self.state.episode,
-            "updates_main": self.updates(),
-            "updates_exp": counters.updates_exp,
-            "rollin_episodes": counters.rollin_episodes,
-            "rollin_steps": counters.rollin_steps,
-            "eval_return": current.mean,
-            "eval_success": current.success,
-            "eval_return_final": final.mean,
-            "eval_success_final": final.success,
-            "seconds": round(self.seconds, 3),
-            "advances": [asdict(advance) for advance in progress.advances],
-            "completed": asdict(progress.completed) if progress.completed else None,
-            "curriculum": walked(self.curriculum),
-            **({"goals": self._reached} if self._goals else {}),
-            "warning": self.warning(ended),
-            "spec_hash": self.spec.hash,
-            "versions": versions(),
-        }
+        self.write_result(warning=self.warning(read_metrics(self.episodes.path)))
 
     def tidy(self) -> None:
         """Delete checkpoint and replay file, unless that is to be kept."""
@@ -428,3 +450,43 @@ def trained_policy(state: DeepState) -> dict[str, Float]:
         k=np.array([state.progress.k]),
         context_space=np.stack([space.low, space.high]),
     )
+
+
+def goal_columns(count: int) -> tuple[str, ...]:
+    """Columns of goals.csv: of each goal the share of episodes that end there, and the return."""
+    of_each = [f"{name}_{i + 1}" for i in range(count) for name in ("success", "return")]
+    return ("step", *of_each, *(DRAWN + name for name in of_each))
+
+
+def checked(progress: Progress, *, jumps: bool) -> Progress:
+    """A place on a curriculum that there can be; jumps: whether a switch may leave contexts out."""
+    ks = [advance.k for advance in progress.advances]
+    inside = all(0 <= k <= progress.K for k in ks)
+    leads = inside and (ks[-1:] or [progress.k]) == [progress.k]
+    if not jumps:
+        leads = ks == list(range(progress.k - len(ks) + 1, progress.k + 1))
+    if progress.k > progress.K or len(progress.kappas) != progress.K + 1 or not leads:
+        how = "" if jumps else " one by one"
+        raise RollinError(
+            f"its switches must lead to k = {progress.k} of {progress.K}{how}, got {ks}"
+        )
+    return progress
+
+
+def means_at(
+    step: int, episodes: Episodes, measures: Sequence[str], last: int
+) -> dict[str, float | None]:
+    """Means of return and measures over the `last` steps before a step; None without an episode.
+
+    A return is an episode's, so its mean is over the episodes that ended in these steps; a measure
+    is a step's, so there an episode weighs as much as it is long.
+    """
+    end = np.array(episodes["step"])
+    inside = (end > step - last) & (end <= step)
+    length = np.array(episodes["length"])[inside]
+    means = {"return": _mean(np.array(episodes["return"])[inside])}
+    return means | {name: _mean(np.array(episodes[name])[inside], length) for name in measures}
+
+
+def _mean(values: NDArray[Any], weights: NDArray[Any] | None = None) -> float | None:
+    return float(np.average(values, weights=weights)) if len(values) else None

@@ -1,13 +1,13 @@
-"""Why a run of ROLLIN does not advance, in words, and what to do about it."""
+"""Texts of why a run of ROLLIN does not advance, and what to do about it."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import SuccessRate, Window
-from rollin.curriculum.teacher import Course
-from rollin.curriculum.teachers.sampling import SamplingTeacher
-from rollin.curriculum.visited import Visited
+from rollin.curriculum.progress import Window
+from rollin.curriculum.reached_goals import ReachedGoalsTeacher
+from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.runs.curricula import halves
 from rollin.runs.engines.rollin_options import WALK, RollinConfig
 
@@ -47,7 +47,7 @@ class Remedies:
 
 
 def stall(
-    teacher: Course,
+    teacher: CurriculumTeacher,
     curriculum: Curriculum,
     succeeded: float,
     remedies: Remedies,
@@ -62,6 +62,8 @@ def stall(
     window, k = teacher.window, teacher.progress.k
     if window.seen < PATIENCE * window.size:
         return None
+    from rollin.teachers.sampling import SamplingTeacher  # loads all teachers
+
     if isinstance(teacher, SamplingTeacher):
         if window.largest > teacher.threshold:
             return None
@@ -74,6 +76,8 @@ def stall(
     counts_successes = isinstance(curriculum.rule, SuccessRate)
     known = successes or counts_successes or window.largest == 0
     if known and not succeeded and not window.mean > teacher.threshold:
+        if window.largest == 0 == window.mean and not counts_successes:
+            return f"{where}: none of them earned any reward. {remedies.without_success(k)}"
         seen = "" if counts_successes else f", and the largest return is {window.largest:.4g}"
         return f"{where}: none of them succeeded{seen}. {remedies.without_success(k)}"
     if curriculum.rule is None:
@@ -93,7 +97,7 @@ def _adaptive(teacher: Any, where: str) -> str | None:
     """Why a rule without a threshold is not met."""
     window, bar, when = teacher.window, teacher.threshold, teacher.when
     mean = f"the mean return {window.mean:.6g} of the last {window.size}"
-    if window.mean > bar and isinstance(teacher, Visited):
+    if window.mean > bar and isinstance(teacher, ReachedGoalsTeacher):
         return (
             f"The run did not advance in {window.seen:,} episodes: {mean} exceeds {bar:.6g}, and "
             "no place was visited that takes more steps. Try a larger --beta, or give a --path."

@@ -1,6 +1,6 @@
 """A run of a tabular task: its MDP and learner, its rows of metrics, its result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -9,53 +9,36 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import check_beta
-from rollin.curriculum.progress import Advance
-from rollin.curriculum.step_gap import StepGap
+from rollin.curriculum.mastery import StepGap
+from rollin.curriculum.progress import Progress
+from rollin.curriculum.rules import AdvanceRule, SuccessRate
 from rollin.runs.checkpoint import check_like
-from rollin.runs.directory import RunDirectory
+from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.tabular_options import TabularConfig
-from rollin.runs.engines.tabular_record import read_result
-from rollin.runs.engines.tabular_stall import stall
-from rollin.runs.files import write_atomically
-from rollin.runs.formats import as_dataclass
-from rollin.runs.mdps import mdp_of
+from rollin.runs.engines.tabular import METRICS, TabularConfig, mdp_of
+from rollin.runs.files import as_dataclass, write_atomically
 from rollin.runs.spec import RunSpec
-from rollin.runs.versions import versions
 from rollin.tabular import soft
-from rollin.tabular.constants import smoothness
-from rollin.tabular.learner import StepInfo, TabularLearner
-from rollin.tabular.mdp import Array, ContextualMDP
-from rollin.tabular.policy_gradient import (
-    BatchSPG,
-    ExactPG,
-    NaturalPG,
-    RandomHorizonSPG,
-    constant_schedule,
-    two_phase_schedule,
-)
-from rollin.tabular.provable import (
+from rollin.tabular.algorithm1 import (
     GradientStep,
     TabularState,
     check_first_context,
     measure_success_from_rho,
     rollin,
 )
-from rollin.tabular.start import Start, roll_in
-from rollin.tabular.step_size import StepSizeCondition, default_step_size
-
-COLUMNS = (
-    "step",
-    "k",
-    "kappa",
-    "success",
-    "return_horizon",
-    "return_infinite",
-    "return_current",
-    "entropy",
-    "env_steps",
-    "rollin_steps",
+from rollin.tabular.learners import (
+    BatchSPG,
+    ExactPG,
+    NaturalPG,
+    RandomHorizonSPG,
+    StepInfo,
+    TabularLearner,
+    constant_schedule,
+    two_phase_schedule,
 )
+from rollin.tabular.mdp import Array, ContextualMDP, TabularTask
+from rollin.tabular.start import Start, start_laws
+from rollin.tabular.theory.constants import StepSizeCondition, default_step_size, smoothness
 
 
 def tabular_learner(mdp: ContextualMDP, config: TabularConfig) -> TabularLearner:
@@ -92,11 +75,11 @@ def tabular_learner(mdp: ContextualMDP, config: TabularConfig) -> TabularLearner
 
 
 @dataclass
-class Counters:
+class TabularCounters:
     """Sums over the run so far, and over the steps since the last row of metrics.
 
     log_min_pi: ln of the smallest π_θt(a|s) on each context so far (c of Lemma C.2), over its first
-        θ and the θ after every step; None on contexts of which a part was not seen.
+        θ and the θ after every step.
     """
 
     env_steps: int = 0
@@ -105,23 +88,24 @@ class Counters:
     successes: float = 0.0
     since: int = 0
     last_success: float = 0.0
-    log_min_pi: list[float | None] = field(default_factory=list)
+    log_min_pi: list[float] = field(default_factory=list)
 
 
 class TabularRun(Driver[TabularConfig]):
     """One run: its MDP, learner, place in the curriculum and counters."""
 
-    columns = COLUMNS
-
     def __init__(self, spec: RunSpec[TabularConfig], directory: RunDirectory) -> None:
         super().__init__(spec, directory)
         self.mdp = mdp_of(self.spec)
         self.learner = tabular_learner(self.mdp, self.config)
-        self.counters = Counters(log_min_pi=[float(self.learner.log_pi.min())])
+        self.counters = TabularCounters(log_min_pi=[float(self.learner.log_pi.min())])
         self.state = TabularState.initial(self.mdp)
         self.rule = self.config.advance
         check_first_context(self.mdp, self.rule, self.config.horizon)
         self.gap = self.rule if isinstance(self.rule, StepGap) else None
+        self.exact: dict[str, float] = {}
+        self._chances: list[dict[str, float]] = []
+        self.declare(METRICS)
 
     @property
     def step(self) -> int:
@@ -129,9 +113,26 @@ class TabularRun(Driver[TabularConfig]):
         return self.state.step
 
     @property
-    def advances(self) -> Sequence[Advance]:
-        """Switches of context so far."""
-        return self.state.progress.advances
+    def progress(self) -> Progress:
+        """The place on the curriculum."""
+        return self.state.progress
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """Samples, and gradient steps as updates."""
+        counters = self.counters
+        return {
+            "env_steps": counters.env_steps,
+            "rollin_steps": counters.rollin_steps,
+            "updates": self.step,
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """Return how far the run has come; at the end with chances of success at its switches."""
+        found = super().outcome()
+        for advance, chances in zip(found["advances"], self._chances, strict=False):
+            advance["numbers"] = chances
+        return found
 
     def fingerprint(self) -> str:
         """Of the MDP."""
@@ -172,8 +173,7 @@ class TabularRun(Driver[TabularConfig]):
         """Note how small a probability has become."""
         least, seen = self.learner.least_log_pi(), self.counters.log_min_pi
         self.learner.check(event.step, least)
-        before = seen[event.k]
-        seen[event.k] = None if before is None else min(before, least)
+        seen[event.k] = min(seen[event.k], least)
         if self.state.progress.k > event.k:  # what ended one context is θ_0 of the next
             seen.append(least)
 
@@ -183,21 +183,18 @@ class TabularRun(Driver[TabularConfig]):
         powers = sum(self.config.beta**i for i in range(1, depth + 1))
         return powers * self.mdp.gamma / (1 - self.mdp.gamma)
 
-    def row(self) -> dict[str, Any]:
-        """Exact returns and what was counted since the last row."""
-        log_pi, k = self.learner.log_pi, self.state.progress.k
-        row = {
-            "step": self.state.step,
-            "k": k,
-            "kappa": self.state.progress.kappa,
-            "success": self.counters.successes / self.counters.since,
-            **returns(self.mdp, log_pi, k, self.config.horizon),
+    def measure(self) -> None:
+        """Compute exact returns."""
+        log_pi = self.learner.log_pi
+        self.exact = {
+            **returns(self.mdp, log_pi, self.progress.k, self.config.horizon),
             "entropy": float(-(np.exp(log_pi) * log_pi).sum(1).mean()),
-            "env_steps": self.counters.env_steps,
-            "rollin_steps": self.counters.rollin_steps,
         }
-        self.counters.successes, self.counters.since = 0.0, 0
-        return row
+
+    def forget(self) -> None:
+        """Begin the sums between two rows of metrics again."""
+        self.counters.successes = 0.0
+        self.counters.since = 0
 
     def status(self) -> dict[str, Any]:
         """Where the run stands."""
@@ -216,7 +213,7 @@ class TabularRun(Driver[TabularConfig]):
         }
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on."""
+        """Return everything needed to resume."""
         state = self.state
         return {
             "step": state.step,
@@ -228,7 +225,6 @@ class TabularRun(Driver[TabularConfig]):
                 "chain": {str(i): policy for i, policy in enumerate(state.start.chain)},
             },
             "counters": asdict(self.counters),
-            "learning_rate": self.learner.learning_rate,
             "learner": self.learner.get_state(),
             **({"rule": self.gap.get_state()} if self.gap else {}),
         }
@@ -240,13 +236,8 @@ class TabularRun(Driver[TabularConfig]):
         own.progress.set_state(state["progress"])
         own.policies = _numbered(state["policies"], self.learner.log_pi)
         own.start = self._saved_start(state["start"])
-        unseen = [None] * (own.progress.k + 1)  # in checkpoints of earlier versions
-        self.counters = as_dataclass(Counters, state["counters"], {"log_min_pi": unseen})
+        self.counters = as_dataclass(TabularCounters, state["counters"])
         self._check_place()
-        if self.config.algorithm == "two-phase-spg":  # its default was 0.1 in earlier versions
-            rate = state.get("learning_rate", self.config.learning_rate or 0.1)
-            if rate != self.learner.learning_rate:
-                raise ValueError(f"its step size is {rate}, not {self.learner.learning_rate}")
         self.learner.begin(self.mdp.task(own.progress.k), own.start)
         for name, like in self.learner.get_state().items():
             if isinstance(like, np.ndarray):
@@ -301,91 +292,70 @@ class TabularRun(Driver[TabularConfig]):
             f"phase 1, {allowed}: it promises nothing about this run."
         )
 
-    def check_result(self) -> None:
-        """Refuse a result of another form, and files that are not those it was written with."""
-        super().check_result()
-        read_result(self.directory)
-
     def finish(self) -> None:
-        """Write policy and final quantities."""
-        progress, counters = self.state.progress, self.counters
-        log_pi = self.learner.log_pi
-        value = returns(self.mdp, log_pi, progress.k, self.config.horizon)
-        starts = start_distributions(self.mdp, self.state.policies, self.config)
-        switches = []
-        for advance in progress.advances:
-            task, policy = self.mdp.task(advance.k), self.state.policies[advance.k - 1]
-            chance = [
-                soft.success_probability(task, policy, mu, self.config.horizon)
-                for mu in (self.mdp.rho, starts[advance.k].mu)
-            ]
-            switches.append({**asdict(advance), "success_rho": chance[0], "success_mu": chance[1]})
+        """Write the policy and the result."""
+        config = self.config
+        recursive = config.mu == "recursive"
+        starts = start_laws(self.mdp, self.state.policies, config.beta, recursive=recursive)
+        for advance, policy in zip(self.advances, self.state.policies, strict=True):
+            task = self.mdp.task(advance.k)
+            rho, mu = (
+                soft.success_probability(task, policy, law, self.config.horizon)
+                for law in (self.mdp.rho, starts[advance.k].mu)
+            )
+            self._chances.append({"success_rho": rho, "success_mu": mu})
         tensors = {"theta": np.asarray(self.learner.theta, np.float32)}
         if self.state.policies:
             tensors["log_policies"] = np.stack(self.state.policies).astype(np.float32)
-        write_atomically(self.directory.path / "policy.safetensors", save(tensors))
-        self.directory.write_result(
-            {
-                "kappa": progress.kappa,
-                "k": progress.k,
-                "K": progress.K,
-                "final_return": value["return_horizon"],
-                "final_return_infinite": value["return_infinite"],
-                **totals(self.mdp, log_pi, self.config.horizon),
-                "success": counters.last_success,
-                "gradient_steps": self.state.step,
-                "env_steps": counters.env_steps,
-                "rollin_steps": counters.rollin_steps,
-                "rollin_steps_expected": round(counters.rollin_steps_expected),
-                "learning_rate": self.learner.learning_rate,
-                "log_min_pi": counters.log_min_pi,
-                "warning": self.warning(),
-                "seconds": round(self.seconds, 3),
-                "switches": switches,
-                "spec_hash": self.spec.hash,
-                "versions": versions(),
-                "completed": asdict(progress.completed) if progress.completed else None,
-            }
+        write_atomically(self.directory.path / POLICY, save(tensors))
+        self.write_result(log_min_pi=self.counters.log_min_pi, warning=self.warning())
+
+
+def stall(rule: AdvanceRule, task: TabularTask, mu: Array, horizon: int) -> str | None:
+    """Why the rule is not met under a context that starts from μ; None if it can still be."""
+    if isinstance(rule, SuccessRate):
+        most = soft.most_success(task, horizon)
+        largest = max(float(law @ most) for law in (mu, task.mdp.rho))
+        if largest > rule.threshold:
+            return None
+        return (
+            f"--threshold {rule.threshold:g} cannot be exceeded under context {task.k}: within "
+            f"{horizon} steps no policy succeeds there with a probability above {largest:.3g}. "
+            "Give a smaller --threshold or a longer --horizon."
         )
+    if not isinstance(rule, StepGap):
+        return None
+    if rule.flat:
+        return (
+            f"--rule gap saw the same success rate in all {rule.n:,} steps under context {task.k}, "
+            "and has nothing to decide by: an easier context before it or a larger β may help."
+        )
+    if not rule.stuck:
+        return None
+    return (
+        f"--rule gap was not met in {rule.n:,} steps under context {task.k}: the success rate "
+        f"began at {rule.base:.3g}, and its best, {rule.best:.3g}, has not risen for "
+        f"{rule.n - rule.risen_at:,} steps. If that is good enough, give a --threshold below it "
+        "without --rule gap."
+    )
 
 
 def returns(mdp: ContextualMDP, log_pi: Array, k: int, horizon: int) -> dict[str, float]:
-    """Exact discounted returns from ρ without entropy.
+    """Return what a trajectory from ρ gathers on the final context, exactly and without entropy.
 
-    On the last context over the horizon and for ever, and on context k over the horizon.
+    Discounted over the horizon and for ever, undiscounted, and its number of rewarded steps (in a
+    grid world: collects), plain and with step t counted as γ^t; and the return on context k.
     """
-    last, current = mdp.task(mdp.K), mdp.task(k)
+    last = mdp.task(mdp.K)
+    rewarded = (last.r > 0).astype(np.float64)
     return {
-        "return_horizon": float(mdp.rho @ soft.evaluate(last, log_pi, 0.0, horizon).v),
+        "return": float(mdp.rho @ soft.evaluate(last, log_pi, 0.0, horizon).v),
         "return_infinite": float(mdp.rho @ soft.evaluate(last, log_pi).v),
-        "return_current": float(mdp.rho @ soft.evaluate(current, log_pi, 0.0, horizon).v),
-    }
-
-
-def totals(mdp: ContextualMDP, log_pi: Array, horizon: int) -> dict[str, float]:
-    """What a trajectory from ρ gathers on the last context, exactly and without entropy.
-
-    Its undiscounted return, and its number of rewarded steps (in a grid world: collects), plain
-    and with step t counted as γ^t.
-    """
-    r = mdp.task(mdp.K).r
-    rewarded = (r > 0).astype(np.float64)
-    return {
-        "final_return_undiscounted": soft.expected_sum(mdp, log_pi, r, horizon),
+        "return_current": float(mdp.rho @ soft.evaluate(mdp.task(k), log_pi, 0.0, horizon).v),
+        "return_undiscounted": soft.expected_sum(mdp, log_pi, last.r, horizon),
         "collects": soft.expected_sum(mdp, log_pi, rewarded, horizon),
         "collects_discounted": soft.expected_sum(mdp, log_pi, rewarded, horizon, mdp.gamma),
     }
-
-
-def start_distributions(
-    mdp: ContextualMDP, policies: list[Array], config: TabularConfig
-) -> list[Start]:
-    """μ_0 … μ_k of a run, from the policies at its switches."""
-    starts = [Start(mdp.rho)]
-    for log_pi in policies:
-        recursive = config.mu == "recursive"
-        starts.append(roll_in(mdp, starts[-1], log_pi, config.beta, recursive=recursive))
-    return starts
 
 
 def _numbered(policies: dict[str, Array], like: Array) -> list[Array]:
