@@ -14,7 +14,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := 93f7343f736e62ae81e2ae46dac7077991d4dba2
+EVIDENCE_COMMIT := 0f5abb9f3d593da5276155fb2300adcaaa449f82
 
 MINUTES ?= 10
 
