@@ -284,7 +284,8 @@ def test_the_sentence_says_what_to_do(call: Any, message: str) -> None:
         "total_timesteps": "steps", "learning_starts": "warmup", "batch_size": "batch",
         "buffer_size": "capacity", "net_arch": "hidden", "lr": "learning_rate",
         "ent_coef": "initial_temperature", "tensorboard_log": "out", "callback": "on_event",
-        "max_episode_steps": "horizon",
+        "max_episode_steps": "horizon", "train_freq": "update_every",
+        "gradient_steps": "updates_per_step",
     }.items(),
 )  # fmt: skip
 def test_names_of_stable_baselines3_are_translated(name: str, meant: str) -> None:

@@ -133,6 +133,11 @@ class CommonOptions(TypedDict, total=False):
     threads: int
     """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
     gives the same result, bit for bit."""
+    update_every: int
+    """Learn only at steps whose number in the run is a multiple of this. Every environment step
+    counts, also random ones and those of roll-ins."""
+    updates_per_step: int
+    """Updates that an agent makes at each step at which it learns."""
     geometric: bool
     """Draw recent transitions more often: sampling='geometric'."""
     adaptive: bool
