@@ -197,7 +197,7 @@ def finish_episode(
     recorded = state.options.prefix == "replay"  # all of an episode's steps are rows of D
     wanted = plan.trace and (not episode.rollin or (recorded and "rollin-trace" in teacher.wants))
     trace = D.outcomes(np.arange(D.total - rows, D.total)) if wanted else None
-    if state.options.better:
+    if state.options.better and episode.k == teacher.progress.k:  # not one that looked ahead
         state.better.take(rows, episode.total)
     advances = len(state.progress.advances)
     guides = teacher.guides
