@@ -28,7 +28,7 @@ from rollin.sweeps.queue import Job
 
 SWEEP_FILE = "sweep.json"
 
-StudyKind = Literal["table", "curves", "picture"]
+StudyKind = Literal["table", "curves", "picture", "comparison"]
 
 
 class ConditionEntry(msgspec.Struct, forbid_unknown_fields=True):
