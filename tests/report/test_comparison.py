@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollin.analysis.comparison import (
@@ -92,6 +92,7 @@ def splits(ours: Sequence[Fraction], control: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(way >= apart(range(len(ours))) for way in ways), len(ways))
 
 
+@settings(max_examples=25)
 @given(
     st.sampled_from([1, 3, 5, 7]).flatmap(
         lambda episodes: st.tuples(
@@ -106,6 +107,7 @@ def test_p_of_success_is_that_of_every_split_of_the_seeds(case) -> None:
     assert Difference(*sides, ranked=False).p == float(splits(*exact))
 
 
+@settings(max_examples=25)
 @given(*2 * [st.lists(st.sampled_from([1.5, 2.0, 7.25, math.inf]), min_size=1, max_size=5)])
 def test_p_of_steps_is_that_of_every_split_of_their_ranks(ours, control) -> None:
     values = [*ours, *control]
@@ -118,7 +120,20 @@ def test_p_of_steps_is_that_of_every_split_of_their_ranks(ours, control) -> None
 
 def test_scores_are_whole_numbers_of_one_unit() -> None:
     assert counts([1 / 3, 2 / 3, 1.0, 0.2]) == [5, 10, 15, 3]
+    assert counts([1 / 9, 1 / 11, 1 / 13]) == [11, 9, 8]  # in hundredths
     assert ranks([30.0, -2.0, math.inf, 30.0]) == [3, 0, 6, 3]
+
+
+def test_many_seeds_are_tested_at_once() -> None:
+    few = Difference((1.0,) * 30, (0.0,) * 30, ranked=False)
+    many = Difference(tuple(map(float, range(300))), tuple(map(float, range(50, 350))), ranked=True)
+    assert few.exact
+    assert few.p == 2 / math.comb(60, 30)
+    assert not many.exact
+    assert many.p < 1e-10
+    assert many.more_seeds() == {}
+    made = results(ends(*[1.0] * 40), ends(*[0.0] * 40))
+    assert "over 40 seeds (permutation test, p < 0.001)" in verdict(made)
 
 
 def test_the_seeds_ahead_are_multiples_up_to_the_first_that_decides() -> None:

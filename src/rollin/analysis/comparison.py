@@ -1,11 +1,12 @@
 """A curriculum against its control: final success or return, and steps where both solve the task.
 
-Tests are exact permutation tests over seeds: of the mean success, and of the ranks of returns and
-steps, which may be any numbers.
+Tests are permutation tests over seeds: of the mean success, and of the ranks of returns and steps,
+which may be any numbers. They are exact up to EXACT seeds, whose splits can still be counted.
 """
 
 import math
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,13 +15,14 @@ from typing import Literal
 
 from rollin.analysis.findings import ENOUGH
 from rollin.analysis.results import Result, StudyResults
-from rollin.analysis.statistics import exact_permutation
+from rollin.analysis.statistics import exact_permutation, normal_permutation
 from rollin.runs.engines.rollin_options import SOLVED
 from rollin.runs.records import MetricAt, Record
 
 LEVEL = 0.05  # of a test
 MOST = 30  # seeds of a side that are looked ahead to
-EPISODES = 1000  # at most, of an evaluation whose share of successes is read back exactly
+EXACT = 60  # seeds of both sides together
+EPISODES = 100  # in which shares of successes are counted, if they have no smaller unit
 SUCCESS = MetricAt("success_final")
 RETURN = MetricAt("return_final")
 """What a comparison is judged by: success where the environment defines it, else the return."""
@@ -53,8 +55,13 @@ class Difference:
 
     @cached_property
     def p(self) -> float:
-        """The exact two-sided p-value of a permutation test."""
-        return exact_permutation(*self._scores)
+        """The two-sided p-value of a permutation test."""
+        return (exact_permutation if self.exact else normal_permutation)(*self._scores)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all splits of the seeds are counted."""
+        return len(self.ours) + len(self.control) <= EXACT
 
     def more_seeds(self) -> dict[int, bool]:
         """Larger numbers of seeds, and whether a test decides if further ones come out like these.
@@ -155,10 +162,11 @@ def first_solved(run: Record) -> float:
 def counts(values: Sequence[float]) -> list[int]:
     """Shares of successful episodes as whole numbers of one unit."""
     shares = [Fraction(value).limit_denominator(EPISODES) for value in values]
-    unit = math.lcm(*(share.denominator for share in shares))
-    return [int(share * unit) for share in shares]
+    unit = min(math.lcm(*(share.denominator for share in shares)), EPISODES)
+    return [round(share * unit) for share in shares]
 
 
 def ranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value, from 0; equal values share the middle of their ranks."""
-    return [sum(v < x for v in values) + sum(v <= x for v in values) - 1 for x in values]
+    order = sorted(values)
+    return [bisect_left(order, value) + bisect_right(order, value) - 1 for value in values]

@@ -55,8 +55,8 @@ CONTROLS = {
 class CompareOptions:
     """Train with a curriculum and without it, and print whether the curriculum helps.
 
-    Both are judged by the deterministic policy on the final context, with an exact test over seeds.
-    If interrupted, the same command resumes. Options of rollin train that are not listed here
+    Both are judged by the deterministic policy on the final context, with a test over seeds. If
+    interrupted, the same command resumes. Options of rollin train that are not listed here
     describe the curriculum and the learner: rollin compare point-umaze --adaptive --steps 100000.
     """
 

@@ -88,8 +88,9 @@ def _seeds(found: Comparison) -> str:
 
 
 def _test(difference: Difference) -> str:
+    exact = "exact " if difference.exact else ""
     of = " of ranks" if difference.ranked else ""
-    return f"exact permutation test{of}, {p_text(difference.p)}"
+    return f"{exact}permutation test{of}, {p_text(difference.p)}"
 
 
 def _more(difference: Difference) -> str:
