@@ -134,7 +134,7 @@ MISTAKES = {
     "compare point-umaze --teacher uniform --against uniform": "is its own control, uniform",
     "compare point-umaze --grid beta=0,0.1": "point-umaze has no option grid.",
     "compare point-umaze --seed 3": "seed is the study's own: give the number of seeds",
-    "compare point-umaze --adaptive --threshold 3": "--rule gap needs no threshold",
+    "compare point-umaze --adaptive --threshold 3": "--rule early-gap needs no threshold",
     "compare point-umaze --seeds 0": "--seeds must be at least 1, got 0.",
     "compare point-umaze --first-seed -1": "--first-seed must be at least 0, got -1.",
     "compare point-umaze --scale 0": "--scale must be a finite number",
