@@ -21,7 +21,7 @@ from rollin.sweeps.condition import Condition
 from studies.shared import RESULTS
 
 FLAGS = {
-    "ours": "ours",
+    "ours": "default",
     "literal": "`--as-printed`",
     "success-goal": "`--success goal`",
     "adam-kept": "`--no-reset-adam`",
