@@ -129,8 +129,8 @@ def floors(rows: Sequence[Row]) -> str:
     text = markdown([*head, *ends], lines)
     return f"""{text}
 
-The products of one update alone, on one core, in buffers that exist already; our product in the layout
-of the learner, each product of the libraries in the faster of two layouts (rows side by side, or
+The products of one update alone, on one core, in buffers that exist already; our product in the
+layout of the learner, each product of the libraries in the faster of two layouts (rows side by side, or
 padded to an odd number of cache lines). The last columns set whole updates beside them."""
 
 
@@ -187,8 +187,8 @@ def forced(rows: Sequence[Row]) -> str:
     """Whether a section's machine could have done more."""
     if not rows[0]["forced"]:
         return ""
-    return """Every contestant was kept to AVX2 on a machine that has more: numba and XLA, OpenBLAS, MKL,
-oneDNN and PyTorch by their settings, RLtools by `-march=haswell` in the place of its
+    return """Every contestant was kept to AVX2 on a machine that has more: numba and XLA, OpenBLAS,
+MKL, oneDNN and PyTorch by their settings, RLtools by `-march=haswell` in the place of its
 `-march=native`. A machine without AVX-512 also has other caches and clocks."""
 
 

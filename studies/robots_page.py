@@ -1,7 +1,7 @@
 """Tables and pictures of docs/results/robots.md, from the records in results/robots."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist

@@ -349,8 +349,7 @@ def play(
 def draw(trained: Playable, outcomes: dict[int, Outcomes], path: Path) -> None:
     """Draw all episodes, a panel per context."""
     panels = [
-        (panel_title(trained, k), trained.contexts[k], episodes)
-        for k, episodes in outcomes.items()
+        (panel_title(trained, k), trained.contexts[k], episodes) for k, episodes in outcomes.items()
     ]
     with styled():
         figure = episodes_figure(panels, trained.env.draw)
