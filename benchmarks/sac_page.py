@@ -130,8 +130,8 @@ def floors(rows: Sequence[Row]) -> str:
     return f"""{text}
 
 The products of one update alone, on one core, in buffers that exist already; our product in the
-layout of the learner, each product of the libraries in the faster of two layouts (rows side by side, or
-padded to an odd number of cache lines). The last columns set whole updates beside them."""
+layout of the learner, each product of the libraries in the faster of two layouts (rows side by
+side, or padded to an odd number of cache lines). The last columns set whole updates beside them."""
 
 
 def absent(rows: Sequence[Row]) -> str:
