@@ -82,9 +82,9 @@ def test_the_source_is_in_plain_english(part: str) -> None:
 
 
 def test_banned_phrases_would_be_noticed() -> None:
-    assert len(banned('"""Begin anew."""\nx = f"{y} is told"  # by whoever asks\n')) == 3
+    assert len(banned('"""Begin anew."""\nx = f"{y} is told"  # by whoever asks\n')) == 4
     assert banned('"""An environment\nof\n  yours."""')
-    assert len(banned('"""It goes on, too; a stranger is told."""')) == 4
+    assert len(banned('"""It goes on, too; a stranger asks."""')) == 3
     assert not banned('ours = "ours"\n"""`ours` is the name of a condition."""\n')
 
 
