@@ -24,7 +24,7 @@ RETURN = MetricAt("return_final")
 Key = tuple[str, ...]
 
 NAMES: dict[Key, str] = {
-    ("fast", "kept", "ours", "0.1"): "adaptive: gap, halving, better episodes; β = 0.1",
+    ("fast", "kept", "ours", "0.1"): "adaptive (`gap`, `halving`), β = 0.1",
     ("fast", "kept", "ours", "0"): "adaptive without roll-in",
     ("fast", "kept", "more", "0.5"): "adaptive with β by need, redrawn explorers and more",
     ("fast", "kept", "no-better", "0.1"): "adaptive without better episodes",

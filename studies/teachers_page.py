@@ -26,13 +26,14 @@ from studies.shared import committed, finished, minus
 
 RESULTS = shared.RESULTS / FAMILY
 SOLVED = READINGS[0]
-OURS, HAND = ("ours", "0"), ("hand", "0.1")
+OURS, HAND = ("adaptive", "0"), ("hand", "0.1")
 WORDS = {
-    "ours": "adaptive",
-    "ours-plain": "adaptive without better episodes",
+    "adaptive": "adaptive",
+    "ours": "adaptive before 0.3.0",
+    "ours-plain": "adaptive before 0.3.0, without better episodes",
     "hand": "hand-set R and Δ",
 }
-OWN = {"ours": ADAPTIVE, "ours-plain": ADAPTIVE}
+OWN = {"adaptive": ADAPTIVE, "ours": ADAPTIVE, "ours-plain": ADAPTIVE}
 OTHERS = SPARE[0]  # of the teachers in `rollin.teachers`, whose names stand beside their rows
 NONE = "No records of this study have been committed yet: `rollin reproduce curricula` makes them."
 
@@ -43,10 +44,10 @@ Runs = Mapping[tuple[str, Arm], Sequence[Record]]
 
 
 def order() -> list[Arm]:
-    """All arms, as the studies have them, ours first."""
+    """All arms, as the studies have them, after those that are no teacher's."""
     every = [c.labels for study in studies().values() for c in study.conditions]
     arms = dict.fromkeys((labels["teacher"], labels["beta"]) for labels in every)
-    return sorted(arms, key=lambda arm: (not arm[0].startswith("ours"), arm[0] != "hand"))
+    return sorted(arms, key=lambda arm: ([*WORDS, arm[0]].index(arm[0]), arm[1]))
 
 
 def runs_in(directory: Path) -> Runs:
@@ -124,7 +125,7 @@ def _against(found: Runs, task: str, arm: Arm) -> str:
 
 def against_hand(found: Runs) -> str:
     """Our extension against the paper's rule with roll-in, as shares with a lower bound."""
-    own = (arm for arm in order() if arm[0].startswith("ours"))
+    own = (arm for arm in order() if arm[0] in OWN)
     return _table(own, lambda task, arm: _ahead(*(found.get((task, a), ()) for a in (arm, HAND))))
 
 

@@ -9,7 +9,11 @@ from rollin.report import style
 from rollin.runs.records import Costs, Curve, Record, write_records
 from studies import teachers_page as page
 
-SHARES = {("ours", "0"): [1.0, 1.0, 0.5], ("hand", "0"): [0.5, 0.25, 0.0], ("jsrl", "0.1"): [0.5]}
+SHARES = {
+    ("adaptive", "0"): [1.0, 1.0, 0.5],
+    ("hand", "0"): [0.5, 0.25, 0.0],
+    ("jsrl", "0.1"): [0.5],
+}
 
 
 def record(task, arm, seed, share) -> Record:
