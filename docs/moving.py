@@ -2,7 +2,8 @@ r"""The moving picture of the README: two policies run to the final goal of poin
 
     rollin train point-umaze --adaptive --method scratch --goals 24 --seed 30 \
         --out runs/moving/scratch
-    rollin train point-umaze --adaptive --goals 24 --seed 30 --out runs/moving/adaptive
+    rollin train point-umaze --adaptive --method baseline --goals 24 --seed 30 \
+        --out runs/moving/adaptive
     python -m docs.moving runs/moving
 
 plays an episode of each and records it in results/moving; `make pages` draws the film from that.
