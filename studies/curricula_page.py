@@ -24,16 +24,17 @@ RETURN = MetricAt("return_final")
 Key = tuple[str, ...]
 
 NAMES: dict[Key, str] = {
-    ("fast", "kept", "ours", "0.1"): "adaptive (`gap`, `halving`), β = 0.1",
-    ("fast", "kept", "ours", "0"): "adaptive without roll-in",
-    ("fast", "kept", "more", "0.5"): "adaptive with β by need, redrawn explorers and more",
-    ("fast", "kept", "no-better", "0.1"): "adaptive without better episodes",
+    ("fast", "kept", "adaptive", "0"): "adaptive, without roll-in",
+    ("fast", "kept", "ours", "0.1"): "adaptive before 0.3.0, β = 0.1",
+    ("fast", "kept", "ours", "0"): "adaptive before 0.3.0, without roll-in",
+    ("fast", "kept", "more", "0.5"): "the same with β by need, redrawn explorers and more",
+    ("fast", "kept", "no-better", "0.1"): "the same without better episodes, β = 0.1",
     ("fast", "kept", "hand", "0.1"): "ROLLIN with R = 80, Δ = 1/12",
     ("fast", "kept", "hand-fine", "0.1"): "ROLLIN with R = 80, Δ = 1/48",
-    ("fast", "relabelled", "ours", "0.1"): "adaptive, goals relabelled",
+    ("fast", "relabelled", "ours", "0.1"): "adaptive before 0.3.0, goals relabelled",
     ("fast", "relabelled", "hand", "0"): "baseline with R = 80, Δ = 1/12, goals relabelled",
-    ("slow", "kept", "ours", "0.1"): "adaptive at half the speed",
-    ("slow", "kept", "ours", "0"): "adaptive at half the speed, without roll-in",
+    ("slow", "kept", "ours", "0.1"): "adaptive before 0.3.0, at half the speed",
+    ("slow", "kept", "ours", "0"): "adaptive before 0.3.0, at half the speed, without roll-in",
 }
 """Conditions in the order of the table: maze, goals, scheme, β."""
 
