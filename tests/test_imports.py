@@ -35,7 +35,8 @@ BASE = {"errors", "checks", "imports", "safe_open", "texts", "streams", "compili
         "policy", "tasks", "train_options", "deprecated"}  # fmt: skip
 EXTRAS = {
     "jax": "jax", "mujoco": "mujoco", "onnx": "onnx", "ray": "ray", "imageio": "video",
-    "torch": "sb3", "stable_baselines3": "sb3", "wandb": "wandb", "mlflow": "mlflow",
+    "gymnasium_robotics": "robotics", "torch": "sb3",
+    "stable_baselines3": "sb3", "wandb": "wandb", "mlflow": "mlflow",
 }  # fmt: skip
 """What is imported only where somebody asks for it, and the extra that it belongs to."""
 PACKAGES = {"PIL": "pillow"}  # of modules with another name

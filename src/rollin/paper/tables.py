@@ -173,6 +173,12 @@ def _decisive() -> dict[str, Study]:
     return decisive.studies()
 
 
+def _standard() -> dict[str, Study]:
+    from rollin.paper import standard  # configures all its conditions
+
+    return standard.studies()
+
+
 EXTRAS: dict[str, Extra] = {
     "curricula": Extra(
         "extension", "Ten teachers, hand-set R and Δ, and neither, on four small tasks", _curricula
@@ -189,4 +195,8 @@ EXTRAS: dict[str, Extra] = {
         "extension", "Ant maze, adaptive curriculum, held-out seeds", _decisive
     ),
     "antmaze-scratch": Extra("extension", "Ant maze, the final goal only", _decisive),
+    "standard": Extra(
+        "extension", "Adaptive curricula on tasks that others made (extra robotics)", _standard
+    ),
+    "standard-tuning": Extra("extension", "Tasks that others made, tuning seeds", _standard),
 }  # fmt: skip

@@ -87,8 +87,7 @@ def curriculum_of(
     elif config.contexts is not None:
         own = Curriculum.listed(_json("--contexts", config.contexts), rule)
     assert own is not None
-    if rule is None:
-        own = replace(own, rule=None)
+    own = replace(own, rule=rule)
     delta, start = config.delta, config.start
     if config.spacing == "even":
         delta, start = _even_step(config, own), 0.0
