@@ -41,6 +41,7 @@ from studies import (
     precision_page,
     robots_page,
     sac_hopper,
+    standard_page,
     tabular_gap,
     teachers_page,
 )
@@ -62,6 +63,7 @@ TEXTS: Sequence[Callable[[], Mapping[str, str]]] = (
     complexity_page.texts,
     precision_page.texts,
     cost.texts,
+    standard_page.texts,
     lambda: texts_of(antmaze_page.tables()),
     lambda: texts_of(robots_page.tables()),
     lambda: texts_of(numbers().tables),
@@ -101,6 +103,7 @@ PICTURES: dict[str, Drawn] = {
     **_drawn(robots_page.PICTURES, "robots"),
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),
+    **_drawn(standard_page.PICTURES, "standard"),
     **_drawn({"small-tasks": small_tasks}),  # no records: the tasks as they are
     "moving": Drawn(moving.film, ["moving"], ".gif"),
 }

@@ -31,6 +31,8 @@ CURRICULA: Mapping[str, Mapping[str, Any]] = {
 }
 """Options of each curriculum."""
 SMALL: Mapping[str, Any] = {"hidden": (64, 64), "batch": 128, "gamma": 0.99, "warmup": 1000}
+# with the default of 1, the entropy of an episode outweighs a goal's single reward of 1
+MAZE: Mapping[str, Any] = {**SMALL, "initial_temperature": 0.1}
 LARGE: Mapping[str, Any] = {"hidden": (256, 256), "batch": 256, "gamma": 0.99, "warmup": 1000}
 
 
@@ -64,10 +66,10 @@ class StandardTask:
 TASKS: Mapping[str, StandardTask] = {
     "mountain-car": StandardTask("mountain_car", 60_000, 3_000, 10, SMALL),
     "point-maze-umaze": StandardTask(
-        "point_maze_umaze", 120_000, 5_000, 10, SMALL, relabels=True
+        "point_maze_umaze", 120_000, 5_000, 10, MAZE, relabels=True
     ),
     "point-maze-medium": StandardTask(
-        "point_maze_medium", 300_000, 10_000, 10, SMALL, relabels=True
+        "point_maze_medium", 300_000, 10_000, 10, MAZE, relabels=True
     ),
     "fetch-reach": StandardTask("fetch_reach", 30_000, 2_500, 10, SMALL),
     "fetch-push": StandardTask("fetch_push", 500_000, 20_000, 20, LARGE),
