@@ -29,7 +29,6 @@ from gymnasium.wrappers import FlattenObservation
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.goals import GoalView
 from rollin.envs.registry import make_raw
-from rollin.envs.standard import NearGoal
 from rollin.paper.standard import FIRST_SEED, SEEDS, TASKS
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.systems import processor, versions
@@ -48,7 +47,7 @@ METHODS: Mapping[str, Sequence[str]] = {
     "fetch-reach": ("sac-her",),
     "fetch-push": ("sac-her",),
     "fetch-pick-and-place": ("sac-her",),
-    "sparse-goals": ("sac",),
+    "sparse-goals": ("sac", "sac-her"),
 }
 PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     "sparse-goals": {"batch_size": 512, "train_freq": 5, "buffer_size": 200_000},
@@ -89,13 +88,47 @@ def jobs(
                 yield Job(task, method, seed, steps or TASKS[task].steps)
 
 
+class DrawnGoals(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An env that draws its goals, with achieved and drawn goal as entries of their own."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._size = env.drawn_goal.stop - env.drawn_goal.start
+        whole = env.observation_space["observation"].shape[0]
+        sizes = {"observation": whole - self._size}
+        sizes |= dict.fromkeys(("achieved_goal", "desired_goal"), self._size)
+        boxes = {name: gymnasium.spaces.Box(-np.inf, np.inf, (n,)) for name, n in sizes.items()}
+        self.observation_space = gymnasium.spaces.Dict(boxes)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Begin an episode."""
+        seen, info = self.env.reset(seed=seed, options=options)
+        return self._parts(seen, info), info
+
+    def step(self, action: Any) -> Any:
+        """Act."""
+        seen, *rest, info = self.env.step(action)
+        return self._parts(seen, info), *rest, info
+
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> Any:
+        """Return rewards (…) of achieved goals (…, G) for drawn goals (…, G)."""
+        env: Any = self.env
+        outcome = np.concatenate((achieved_goal, desired_goal), axis=-1)
+        return np.asarray(env.context_reward(outcome, env.context))
+
+    def _parts(self, seen: Any, info: dict[str, Any]) -> dict[str, Any]:
+        env: Any = self.env
+        achieved, drawn = np.split(info["outcome"].astype(np.float32), 2)
+        rest = np.delete(seen["observation"], env.drawn_goal).astype(np.float32)
+        return {"observation": rest, "achieved_goal": achieved, "desired_goal": drawn}
+
+
 def make_env(task: str, method: str) -> Env:
     """Make the full task: as one vector, or with its goals in the open for HER."""
     env: Any = make_raw(TASKS[task].task)
     if method != "sac-her":
         return FlattenObservation(env)
-    inner = env.env
-    return inner.env if isinstance(inner, NearGoal) else GoalView(env)  # Fetch is a goal env itself
+    return GoalView(env) if env.drawn_goal is None else DrawnGoals(env)
 
 
 def play(env: Env, act: Callable[[Any], Any], episodes: int) -> tuple[float, float]:

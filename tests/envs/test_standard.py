@@ -106,6 +106,23 @@ def test_goals_lie_on_the_way_to_the_goal_that_the_env_draws(name: str) -> None:
     own.close()
 
 
+def test_a_drawn_goal_elsewhere_than_declared_is_refused() -> None:
+    class Wrong(SparseGoals):
+        drawn_goal = slice(1, 3)
+
+    with pytest.raises(rollin.RollinError, match="achieved goal, followed by the drawn one"):
+        rollin.check_env(Wrong())
+
+
+def test_relabelled_goals_train(tmp_path) -> None:
+    """Both agents learn from batches whose drawn goals were replaced; visited refuses the env."""
+    small: dict[str, Any] = {"hidden": (8, 8), "batch": 12, "warmup": 50, "seed": 0}
+    trained = rollin.train(SparseGoals, steps=500, adaptive=True, relabel=True, **small)
+    assert np.isfinite(trained.kappa)
+    with pytest.raises(rollin.RollinError, match="draws its goals itself"):
+        rollin.train(SparseGoals, steps=500, teacher="visited", **small)
+
+
 def test_goals_of_a_distance_fill_their_range() -> None:
     """FetchReach draws within 0.15 m of the gripper on each axis."""
     env = make("fetch_reach")

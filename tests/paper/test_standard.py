@@ -62,5 +62,5 @@ def test_the_keys_of_conditions_stay() -> None:
     assert keys == {
         "scratch": "a47bd6ce077fb5ad",
         "hand": "935cad80d094f7b3",
-        "adaptive": "17e91615f6199277",
+        "adaptive": "50e64d6a1a124019",
     }

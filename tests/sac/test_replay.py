@@ -335,6 +335,38 @@ def test_relabelling_in_thirds(size):
     np.testing.assert_array_equal(batch[kept:, 12], expected)
 
 
+def test_a_drawn_goal_is_relabelled_in_the_observation():
+    """Observations hold place, drawn goal and a constant; the context is the goal's range."""
+    layout = RowLayout(observation=3, action=1, context=1, outcome=2)
+    replay = Replay(layout, 100)
+    for t in range(60):
+        goal, last = 1000.0 + t // 20, t % 20 == 19
+        replay.append(
+            [t, goal, 7], [0.5], -1.0, [t + 1, goal, 7], terminated=False, truncated=last,
+            context=[0.3], outcome=[t + 1, goal],
+        )  # fmt: skip
+    picked = replay.draw(30, np.random.default_rng(1))
+    plain = replay.gather(picked, np.empty((30, layout.batch_width), np.float32))
+
+    def reward(outcome, context):
+        assert (context == np.float32(0.3)).all()
+        return (outcome[:, 0] == outcome[:, 1]) - 1.0
+
+    batch = relabel(
+        replay, picked, plain.copy(), np.random.default_rng(0), reward, drawn_goal=slice(1, 2)
+    )
+    np.testing.assert_array_equal(batch[:10], plain[:10])
+    untouched = [0, 1, 3, 4, 5, 7, 8, 10]  # all but the goal of s, that of s' and the reward
+    np.testing.assert_array_equal(batch[:, untouched], plain[:, untouched])
+    np.testing.assert_array_equal(batch[:, 2], batch[:, 6])
+    np.testing.assert_array_equal(batch[20:, 2], picked[20:] + 1)  # the next state's place
+    assert (batch[20:, 9] == 0).all()
+    future = batch[10:20, 2]
+    assert (future > picked[10:20]).all()
+    assert (future <= 20 * (picked[10:20] // 20) + 20).all()  # of the same episode
+    np.testing.assert_array_equal(batch[10:20, 9], (future == picked[10:20] + 1) - 1.0)
+
+
 def test_future_states_are_uniform_over_the_rest_of_the_episode():
     replay = Replay(GOALS, 100)
     fill(replay, 20, longest=200)

@@ -11,8 +11,9 @@ from studies import standard_alternatives as study
 
 
 @pytest.mark.parametrize(
-    ("task", "method"), [("point-maze-umaze", "sac-her"), ("fetch-push", "sac-her"),
-                         ("sparse-goals", "sac"), ("mountain-car", "sac")]
+    ("task", "method"),
+    [("point-maze-umaze", "sac-her"), ("fetch-push", "sac-her"), ("sparse-goals", "sac"),
+     ("sparse-goals", "sac-her"), ("mountain-car", "sac")],
 )  # fmt: skip
 def test_evaluations_are_the_same_episodes_as_ours(task: str, method: str) -> None:
     ours = make_contextual(TASKS[task].task)
@@ -27,10 +28,28 @@ def test_evaluations_are_the_same_episodes_as_ours(task: str, method: str) -> No
     theirs.close()
 
 
+@pytest.mark.parametrize("task", ["fetch-push", "sparse-goals"])
+def test_hindsight_has_the_rewards_of_the_env_and_no_other_goal_in_sight(task: str) -> None:
+    env = study.make_env(task, "sac-her")
+    seen, _ = env.reset(seed=5)
+    # the height of a goal on the table is also that of the object
+    assert not np.isin(seen["desired_goal"][:2], seen["observation"]).any()
+    batch, rewards = [], []
+    for _ in range(20):
+        seen, reward, *_ = env.step(env.action_space.sample())
+        batch.append((seen["achieved_goal"], seen["desired_goal"]))
+        rewards.append(reward)
+    achieved, drawn = map(np.stack, zip(*batch, strict=True))
+    compute = env.get_wrapper_attr("compute_reward")
+    np.testing.assert_array_equal(compute(achieved, drawn, {}), rewards)
+    np.testing.assert_array_equal(compute(achieved, achieved, {}), np.zeros(20))
+    env.close()
+
+
 def test_every_task_has_something_to_compare_with() -> None:
     assert set(study.METHODS) == set(TASKS)
     planned = list(study.jobs(list(TASKS), 30, 5))
-    assert len({job.key for job in planned}) == len(planned) == 5 * 9
+    assert len({job.key for job in planned}) == len(planned) == 5 * 10
     assert [job.seed for job in planned] == sorted(job.seed for job in planned)
 
 

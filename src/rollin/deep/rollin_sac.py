@@ -253,7 +253,9 @@ class Updates:
         if state.options.relabel:
             env = state.env
             stream = agent.streams["relabel"]
-            relabel(state.D, picked, batch, stream, env.compute_reward, env.to_context)
+            relabel(
+                state.D, picked, batch, stream, env.compute_reward, env.to_context, env.drawn_goal
+            )
         return agent.update(batch)
 
 

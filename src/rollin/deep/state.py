@@ -268,8 +268,10 @@ class DeepState:
 
 
 def check_relabelling(env: ContextEnv) -> None:
-    """Raise if outcomes of an env cannot serve as contexts."""
+    """Raise if outcomes of an env cannot serve as contexts, or as goals that it draws."""
     env.require_relabelling()
+    if env.drawn_goal is not None:
+        return
     outcomes = np.zeros((2, env.outcome_size), np.float32)
     contexts = env.to_context(outcomes).shape
     if contexts != (2, env.context_size):

@@ -189,6 +189,8 @@ def _check_step(env: ContextHandle, step: CheckedStep) -> None:
         )
     if env.can_relabel:
         _check_reward(env, step)
+    if env.drawn_goal is not None:
+        _check_drawn_goal(env, step, env.drawn_goal)
     if step.success is None:
         env.is_success(step.outcome.astype(np.float32), step.context.astype(np.float32))
 
@@ -210,6 +212,19 @@ def _check_reward(env: ContextHandle, step: CheckedStep) -> None:
         "info['outcome'] must hold all that it needs. If rewards do not follow from outcome and "
         "context, set can_relabel = False."
     )
+
+
+def _check_drawn_goal(env: ContextHandle, step: CheckedStep, where: slice) -> None:
+    """Check that the outcome is the achieved goal and the one that the observation shows."""
+    shown = np.ravel(step.observation["observation"])[where]
+    drawn = np.ravel(step.outcome)[len(shown) :]
+    fits = shown.size > 0 and shown.shape == drawn.shape and where.step in (None, 1)
+    if not (fits and np.allclose(shown, drawn)):
+        raise RollinError(
+            f"{env.name}: the observation shows the goal {shown.tolist()} at its drawn_goal, "
+            f"and the outcome is {step.outcome.tolist()}: it must be the achieved goal, followed "
+            "by the drawn one."
+        )
 
 
 def _check_batch(env: ContextHandle, steps: list[CheckedStep]) -> None:

@@ -54,6 +54,7 @@ class ContextHandle(GuardedEnv):
         self._check_spaces()
         relabels = _of_contextual(env, "can_relabel")
         self.can_relabel = True if relabels is None else bool(relabels)
+        self.drawn_goal: slice | None = _of_contextual(env, "drawn_goal")
         self.takes_start = bool(_of_contextual(env, "takes_start"))
         self._methods: dict[str, tuple[str, Callable[..., Any]]] = {}  # names and functions
         for purpose, names in METHODS.items():
@@ -267,6 +268,8 @@ class ContextEnv(ContextHandle):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
+        if self.drawn_goal is not None:
+            self.drawn_goal = slice(*self.drawn_goal.indices(self.observation_size))
         _, info = self.raw_reset(seed=0)
         self.outcome_size = int(np.size(self.outcome_of(info)))
         self._context: Float = np.zeros(0, np.float32)

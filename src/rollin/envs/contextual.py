@@ -73,6 +73,10 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     can_relabel: bool = True
     """Whether `context_reward` gives the reward of any outcome under any context. False where the
     context changes the dynamics or the start, or rewards are the env's own."""
+    drawn_goal: slice | None = None
+    """Where the observation shows a goal that the env itself draws at every reset, with the context
+    as its range. The outcome must then be the achieved goal, followed by the drawn one. Relabelling
+    replaces the drawn goal by achieved ones, and leaves the context as it is."""
     takes_start: bool = False
     """Whether `reset(options={"start": …})` begins at a state chosen by a teacher, such as the
     goal of an easier context."""
@@ -233,6 +237,7 @@ class ContextWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Reco
     curriculum: Curriculum | None
     context: Array
     can_relabel: bool
+    drawn_goal: slice | None = None
 
     def __init__(
         self,
@@ -283,8 +288,11 @@ class Contextual(ContextWrapper):
     from outcomes to contexts that they fulfil, for relabelling. can_relabel: whether rewards are a
     function of outcome and context (default: if there is a `reward` and no `context`). is_success:
     whether outcomes fulfil contexts (default: where `reward` is positive, or the env's own
-    `info["is_success"]`). measures: numbers of `info` to average. Observations in a Dict or a Tuple
-    become one vector, as by Gymnasium's FlattenObservation; `outcome` receives the original ones.
+    `info["is_success"]`). drawn_goal: where the vector of observations shows a goal that the env
+    draws, if the context is only its range; outcomes are then the achieved goal and the drawn one,
+    and relabelling (can_relabel=True) replaces the drawn one. measures: numbers of `info` to
+    average. Observations in a Dict or a Tuple become one vector, as by Gymnasium's
+    FlattenObservation; `outcome` receives the original ones.
 
     >>> import gymnasium
     >>> import numpy as np
@@ -318,12 +326,15 @@ class Contextual(ContextWrapper):
         to_context: Callable[[Array], Array] | None = None,
         can_relabel: bool | None = None,
         is_success: Reward | None = None,
+        drawn_goal: slice | None = None,
         measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
     ) -> None:
         require_env(env, "Contextual")
         own = {"context_space": context_space, "reward": reward, "context": context}
         own |= {"outcome": outcome, "to_context": to_context, "can_relabel": can_relabel}
+        own |= {"drawn_goal": drawn_goal}
+        self.drawn_goal = drawn_goal
         self._parts = _flattened(env.observation_space)
         space = env.observation_space if self._parts is None else self._parts[1]
         super().__init__(env, space, context_space, curriculum, is_success, measures, own)

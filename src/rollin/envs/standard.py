@@ -79,9 +79,22 @@ class NearGoal(gymnasium.Wrapper[Any, Any, Any, Any]):
 def fetch(name: str, render_mode: str | None = None) -> Contextual:
     """Return a task of the robot arm; context: how far its goals lie, 1 for the env's own."""
     env = NearGoal(make_robotics(name, render_mode=render_mode))
-    distances = spaces.Box(0.0, 1.0, (1,), np.float64)
-    curriculum = Curriculum.along([[0.2], [1.0]])
-    return Contextual(env, distances, context="distance", curriculum=curriculum)
+    arm: Any = env.unwrapped
+
+    def reward(outcome: Array, distance: Array) -> Array:
+        return arm.compute_reward(outcome[..., :3], outcome[..., 3:], {})
+
+    return Contextual(
+        env,
+        spaces.Box(0.0, 1.0, (1,), np.float64),
+        reward,
+        context="distance",
+        outcome=lambda seen, info: np.concatenate((seen["achieved_goal"], seen["desired_goal"])),
+        is_success=lambda outcome, distance: reward(outcome, distance) == 0,
+        can_relabel=True,
+        drawn_goal=slice(3, 6),  # of the vector achieved_goal, desired_goal, observation
+        curriculum=Curriculum.along([[0.2], [1.0]]),
+    )
 
 
 fetch_reach = partial(fetch, "FetchReach-v4")
@@ -118,7 +131,7 @@ class SparseGoals(TaskEnv):
     within the tolerance, which ends the episode. Tolerances fall from 18 to 0.05 by equal ratios.
     """
 
-    can_relabel = False  # the context decides when an episode ends
+    drawn_goal = slice(2, 4)
 
     def __init__(self) -> None:
         curriculum = Curriculum.along(lambda at: [LOOSEST * (TIGHTEST / LOOSEST) ** at])
@@ -144,10 +157,19 @@ class SparseGoals(TaskEnv):
         move = np.asarray(action, np.float64)
         move = STEP * move / max(1.0, math.hypot(*move))
         self._place = stopped(self._place, np.clip(self._place + move, -ROOM, ROOM))
-        reached = math.dist(self._place, self._goal) < self.context[0]
         seen = np.concatenate((self._place, self._goal))
+        reached = bool(self.is_success(seen, self.context))
         info = {"outcome": seen, "is_success": reached}
         return self._observed(seen), 0.0 if reached else -1.0, reached, self._over(), info
+
+    def context_reward(self, outcome: Array, context: Array) -> Array:
+        """Return 0 within the tolerance, else -1."""
+        return self.is_success(outcome, context) - 1.0
+
+    def is_success(self, outcome: Array, context: Array) -> Array:
+        """Return whether the place lies within the tolerance of the goal."""
+        distance = np.linalg.norm(outcome[..., :2] - outcome[..., 2:], axis=-1)
+        return distance < context[..., 0]
 
 
 def stopped(before: Array, after: Array) -> Array:

@@ -40,8 +40,8 @@ LARGE: Mapping[str, Any] = {"hidden": (256, 256), "batch": 256, "gamma": 0.99, "
 class StandardTask:
     """A task of the suite.
 
-    factory: its adapter in `rollin.envs.standard`; options: of all its runs; relabels: whether its
-    goals can be relabelled.
+    factory: its adapter in `rollin.envs.standard`; options: of all its runs; relabels: whether it
+    has goals, which can be relabelled.
     """
 
     factory: str
@@ -49,7 +49,7 @@ class StandardTask:
     log_every: int
     eval_episodes: int
     options: Mapping[str, Any] = field(default_factory=dict)
-    relabels: bool = False
+    relabels: bool = True
 
     @property
     def task(self) -> str:
@@ -64,19 +64,20 @@ class StandardTask:
 
 
 TASKS: Mapping[str, StandardTask] = {
-    "mountain-car": StandardTask("mountain_car", 60_000, 3_000, 10, SMALL),
+    "mountain-car": StandardTask("mountain_car", 60_000, 3_000, 10, SMALL, relabels=False),
     "point-maze-umaze": StandardTask(
-        "point_maze_umaze", 120_000, 5_000, 10, MAZE, relabels=True
+        "point_maze_umaze", 120_000, 5_000, 10, MAZE
     ),
     "point-maze-medium": StandardTask(
-        "point_maze_medium", 300_000, 10_000, 10, MAZE, relabels=True
+        "point_maze_medium", 300_000, 10_000, 10, MAZE
     ),
     "fetch-reach": StandardTask("fetch_reach", 30_000, 2_500, 10, SMALL),
     "fetch-push": StandardTask("fetch_push", 500_000, 20_000, 20, LARGE),
     "fetch-pick-and-place": StandardTask("fetch_pick_and_place", 1_500_000, 50_000, 20, LARGE),
     "sparse-goals": StandardTask(
         "SparseGoals", 1_000_000, 25_000, 50,
-        {"hidden": (128, 128, 128), "batch": 512, "gamma": 0.995, "warmup": 1000},
+        {"hidden": (128, 128, 128), "batch": 512, "gamma": 0.995, "warmup": 1000,
+         "update_every": 5},
     ),
 }  # fmt: skip
 """The suite, by the names of its labels."""

@@ -158,6 +158,11 @@ def teacher_of(
     """Who chooses contexts of the curriculum, as the options say."""
     options = config.algorithm
     if config.teacher == VISITED:
+        if env.drawn_goal is not None:
+            raise RollinError(
+                f"--teacher visited needs goals as contexts, and {env.name} draws its goals "
+                "itself: choose another teacher."
+            )
         check_relabelling(env)
         parts = {"to_context": _to_context(env), "fulfils": _fulfils(env)}
         return ReachedGoalsTeacher(
@@ -214,7 +219,7 @@ def _where(config: RollinConfig, curriculum: Curriculum) -> Steps | None:
 
 def _relabelled(env: ContextEnv) -> Relabelled | None:
     """What an episode would have earned under another context, where the env can compute it."""
-    if not env.can_relabel:
+    if not env.can_relabel or env.drawn_goal is not None:  # other contexts draw other goals
         return None
 
     def earned(outcomes: Any, context: Any) -> float:

@@ -28,12 +28,15 @@ def relabel(
     generator: Generator,
     compute_reward: ComputeReward,
     to_context: ToContext | None = None,
+    drawn_goal: slice | None = None,
 ) -> Float:
     """Relabel a gathered batch in place: the first third original, then future, then next state.
 
     picked: the rows of the batch, which must be drawn independently. compute_reward: rewards of
-    outcomes under contexts. to_context: contexts that outcomes fulfil; default: the outcomes. One
-    or two rows beyond a multiple of three stay original.
+    outcomes under contexts. to_context: contexts that outcomes fulfil; default: the outcomes.
+    drawn_goal: where observations show a goal that the env draws: it is replaced instead of the
+    context, by the achieved goal that outcomes begin with. One or two rows beyond a multiple of
+    three stay original.
 
     >>> import numpy as np
     >>> import rollin
@@ -58,14 +61,20 @@ def relabel(
     later = generator.integers(0, replay.rows_left(changed[:third]), endpoint=True)
     sources[:third] += later
     outcomes = replay.outcomes(sources)
-    contexts = np.asarray(to_context(outcomes) if to_context else outcomes, np.float32)
     layout = replay.layout
-    if contexts.shape != (2 * third, layout.context):
-        raise RollinError(
-            f"Relabelling needs contexts of shape {(2 * third, layout.context)} from outcomes, "
-            f"got {contexts.shape}: give to_context, which maps outcomes to contexts."
-        )
-    rewards = np.asarray(compute_reward(replay.outcomes(changed), contexts), np.float32)
+    rows = batch[len(picked) - 2 * third :]
+    current = replay.outcomes(changed)
+    after = layout.action + layout.observation  # the context's first column
+    if drawn_goal is None:
+        goals = np.asarray(to_context(outcomes) if to_context else outcomes, np.float32)
+        _check_shape(goals, (2 * third, layout.context))
+        first, contexts = after, goals
+    else:
+        size = layout.outcome // 2
+        goals = outcomes[:, :size]
+        current = np.concatenate((current[:, :size], goals), axis=1)
+        first, contexts = layout.action + drawn_goal.start, rows[:, after : after + layout.context]
+    rewards = np.asarray(compute_reward(current, contexts), np.float32)
     if rewards.shape != (2 * third,):
         raise RollinError(
             f"compute_reward must give {2 * third} rewards for {2 * third} outcomes, "
@@ -73,9 +82,16 @@ def relabel(
         )
     if not np.isfinite(rewards).all():
         raise RollinError("compute_reward gave a reward that is not a finite number.")
-    rows = batch[len(picked) - 2 * third :]
-    head = layout.action + layout.observation
-    rows[:, head : head + layout.context] = contexts
-    rows[:, -2 - layout.context : -2] = contexts
+    for column in (first, first + layout.observation + layout.context):  # of s, and of the next
+        rows[:, column : column + goals.shape[1]] = goals
     rows[:, -2] = rewards
     return batch
+
+
+def _check_shape(contexts: Float, expected: tuple[int, int]) -> None:
+    """Raise if relabelling has no context for each outcome."""
+    if contexts.shape != expected:
+        raise RollinError(
+            f"Relabelling needs contexts of shape {expected} from outcomes, "
+            f"got {contexts.shape}: give to_context, which maps outcomes to contexts."
+        )
