@@ -12,7 +12,9 @@ from gymnasium_robotics.envs.maze import maps
 
 import rollin
 from rollin.envs import standard
+from rollin.envs.registry import make_contextual
 from rollin.envs.standard import SparseGoals, stopped
+from rollin.runs.curricula import _relabelled
 
 FACTORIES = ("mountain_car", "point_maze_umaze", "point_maze_medium", "fetch_reach", "fetch_push",
              "fetch_pick_and_place", "SparseGoals")  # fmt: skip
@@ -64,6 +66,19 @@ def test_no_reset_has_the_goal_of_an_earlier_one(name: str) -> None:
         _, reward, terminated, _, info = env.step(env.action_space.sample())
         near = np.linalg.norm(info["outcome"] - context) <= 0.45
         assert (reward, terminated, info["is_success"]) == (float(near), near, near)
+    env.close()
+
+
+def test_a_recomputed_return_stops_at_the_goal() -> None:
+    """An episode that stays where another goal is would have ended there, with a return of 1."""
+    env = make_contextual("rollin.envs.standard:point_maze_umaze")
+    earned = _relabelled(env)
+    assert earned is not None
+    stay = np.full((50, 2), 1.0)
+    assert earned(stay, [1.0, 1.0]) == 1
+    assert earned(stay, [-1.0, -1.0]) == 0
+    env.success_ends = False
+    assert earned(stay, [1.0, 1.0]) == 50
     env.close()
 
 

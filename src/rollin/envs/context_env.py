@@ -54,6 +54,7 @@ class ContextHandle(GuardedEnv):
         self._check_spaces()
         relabels = _of_contextual(env, "can_relabel")
         self.can_relabel = True if relabels is None else bool(relabels)
+        self.success_ends = bool(_of_contextual(env, "success_ends"))
         self.drawn_goal: slice | None = _of_contextual(env, "drawn_goal")
         self.takes_start = bool(_of_contextual(env, "takes_start"))
         self._methods: dict[str, tuple[str, Callable[..., Any]]] = {}  # names and functions

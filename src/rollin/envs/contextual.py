@@ -73,6 +73,8 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     can_relabel: bool = True
     """Whether `context_reward` gives the reward of any outcome under any context. False where the
     context changes the dynamics or the start, or rewards are the env's own."""
+    success_ends: bool = False
+    """Whether a success ends the episode: returns that are recomputed then stop there."""
     drawn_goal: slice | None = None
     """Where the observation shows a goal that the env itself draws at every reset, with the context
     as its range. The outcome must then be the achieved goal, followed by the drawn one. Relabelling
@@ -237,6 +239,7 @@ class ContextWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Reco
     curriculum: Curriculum | None
     context: Array
     can_relabel: bool
+    success_ends: bool = False
     drawn_goal: slice | None = None
 
     def __init__(

@@ -54,6 +54,7 @@ class GoalContext(ContextWrapper):
     Rewards of -1 and 0 work; rewards that only grow towards the goal need `is_success`. Without a
     `compute_reward` the env keeps its own reward and cannot be relabelled. measures: numbers of
     `info` to average. reset_options: options for every reset of the env, such as where to start.
+    success_ends: whether a success ends the episode, which recomputed returns then respect.
     `unwrapped` is this wrapper, because other libraries must not treat it as a goal env;
     `env.env.unwrapped` is the goal env.
 
@@ -98,6 +99,7 @@ class GoalContext(ContextWrapper):
         measures: Sequence[str] = (),
         curriculum: Curriculum | None = None,
         reset_options: dict[str, Any] | None = None,
+        success_ends: bool = False,
     ) -> None:
         require_env(env, "GoalContext")
         parts = env.observation_space
@@ -110,7 +112,8 @@ class GoalContext(ContextWrapper):
         goals = parts["desired_goal"]
         if not isinstance(goals, spaces.Box):
             raise RollinError(f"Goals must lie in a Box of real numbers, got {goals}.")
-        own = {"set_goal": set_goal, "reset_options": reset_options}
+        own = {"set_goal": set_goal, "reset_options": reset_options, "success_ends": success_ends}
+        self.success_ends = success_ends
         super().__init__(env, parts["observation"], goals, curriculum, is_success, measures, own)
         self._compute_reward = _method(env, "compute_reward")
         self.can_relabel = self._compute_reward is not None

@@ -50,7 +50,9 @@ def point_maze(
     """PointMaze from its first cell; context: the goal, along the way to the farthest cell."""
     env = make_robotics(name, continuing_task=False, render_mode=render_mode)
     curriculum = Curriculum.along(corners)
-    return GoalContext(env, curriculum=curriculum, reset_options={"reset_cell": [1, 1]})
+    return GoalContext(
+        env, curriculum=curriculum, reset_options={"reset_cell": [1, 1]}, success_ends=True
+    )
 
 
 point_maze_umaze = partial(point_maze, "PointMaze_UMaze-v3", U_PATH)

@@ -224,7 +224,12 @@ def _relabelled(env: ContextEnv) -> Relabelled | None:
 
     def earned(outcomes: Any, context: Any) -> float:
         contexts = np.broadcast_to(np.asarray(context, np.float32), (len(outcomes), len(context)))
-        return float(np.sum(env.compute_reward(np.asarray(outcomes, np.float32), contexts)))
+        array = np.asarray(outcomes, np.float32)
+        rewards = env.compute_reward(array, contexts)
+        if env.success_ends:
+            successes = np.flatnonzero(env.are_successes(array, contexts))
+            rewards = rewards[: successes[0] + 1] if len(successes) else rewards
+        return float(np.sum(rewards))
 
     return earned
 
