@@ -97,8 +97,10 @@ class DrawnGoals(gymnasium.Wrapper[Any, Any, Any, Any]):
         whole = env.observation_space["observation"].shape[0]
         sizes = {"observation": whole - self._size}
         sizes |= dict.fromkeys(("achieved_goal", "desired_goal"), self._size)
-        boxes = {name: gymnasium.spaces.Box(-np.inf, np.inf, (n,)) for name, n in sizes.items()}
-        self.observation_space = gymnasium.spaces.Dict(boxes)
+        spaces = gymnasium.spaces
+        self.observation_space = spaces.Dict(
+            {name: spaces.Box(-np.inf, np.inf, (size,)) for name, size in sizes.items()}
+        )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Begin an episode."""

@@ -62,9 +62,10 @@ def runs() -> Runs:
     found: Runs = {(task, method): [] for task in TASKS for method in methods(task)}
     found |= {(task, name): [_ours(r) for r in seeds] for (task, name), seeds in ours.items()}
     for (task, method, _), rows in rows_of(RESULTS / "alternatives.csv").items():
-        columns = [[float(row[name]) for row in rows] for name in ("step", "success", "return")]
-        minutes = [float(row["cpu_seconds"]) / 60 for row in rows]
-        found[task, method].append(Learning(*columns, minutes))
+        names = ("step", "success", "return", "cpu_seconds")
+        steps, successes, returns, spent = ([float(row[n]) for row in rows] for n in names)
+        minutes = [seconds / 60 for seconds in spent]
+        found[task, method].append(Learning(steps, successes, returns, minutes))
     return found
 
 
@@ -80,7 +81,8 @@ def _ours(record: Record) -> Learning:
     columns = (curve.steps, *(curve.quantities[name] for name in ("success_final", "return_final")))
     rows = [row for row in zip(*columns, strict=True) if all(map(math.isfinite, row))]
     per_step = (record.costs.seconds or math.nan) / record.step / 60
-    return Learning(*zip(*rows, strict=True), [per_step * step for step, *_ in rows])
+    steps, successes, returns = zip(*rows, strict=True)
+    return Learning(steps, successes, returns, [per_step * step for step in steps])
 
 
 def _median(values: Sequence[float | None]) -> float:

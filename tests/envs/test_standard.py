@@ -87,8 +87,8 @@ def test_the_path_is_a_shortest_one_to_the_farthest_cell(name: str) -> None:
     env = make(name)
     maze = MAZES[name]
     start = (1, 1)
-    steps = {start: 0}
-    queue = deque([start])
+    steps: dict[tuple[int, int], int] = {start: 0}
+    queue: deque[tuple[int, int]] = deque([start])
     while queue:
         row, column = queue.popleft()
         for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):

@@ -367,6 +367,26 @@ def test_a_drawn_goal_is_relabelled_in_the_observation():
     np.testing.assert_array_equal(batch[10:20, 9], (future == picked[10:20] + 1) - 1.0)
 
 
+def test_relabelled_transitions_end_where_their_goal_ends_the_episode():
+    replay = Replay(RowLayout(observation=1, action=1, context=1, outcome=1), 100)
+    for t in range(90):  # an end under the original context says nothing of another
+        replay.append(
+            [t], [0.5], 0.0, [t + 1], terminated=t % 10 == 9, truncated=False, context=[99.0],
+            outcome=[t + 1],
+        )  # fmt: skip
+    picked = replay.draw(60, np.random.default_rng(1))
+    plain = replay.gather(picked, np.empty((60, replay.layout.batch_width), np.float32))
+    at_goal = lambda outcome, context: (outcome == context)[:, 0]  # noqa: E731
+    batch = relabel(
+        replay, picked, plain.copy(), np.random.default_rng(0), lambda o, c: at_goal(o, c) * 1.0,
+        ends=at_goal,
+    )  # fmt: skip
+    np.testing.assert_array_equal(batch[:20], plain[:20])
+    assert (batch[40:, -1] == 0).all()
+    np.testing.assert_array_equal(batch[20:40, -1], batch[20:40, 2] != picked[20:40] + 1)
+    assert set(batch[20:40, -1]) == {0.0, 1.0}
+
+
 def test_future_states_are_uniform_over_the_rest_of_the_episode():
     replay = Replay(GOALS, 100)
     fill(replay, 20, longest=200)

@@ -71,7 +71,7 @@ def test_the_verdict_counts_seeds_on_tasks_that_have_all_methods() -> None:
 def test_the_figure_has_a_panel_for_each_task_with_runs() -> None:
     panels = [axis for axis in page.draw().axes if axis.axison]
     assert [axis.get_title(loc="left") or axis.get_title() for axis in panels] == ["mountain-car"]
-    lines = {line.get_color(): line.get_ydata() for line in panels[0].lines}
+    lines = {line.get_color(): np.asarray(line.get_ydata()) for line in panels[0].lines}
     np.testing.assert_allclose(lines[page.COLOURS["adaptive"]], [0, 0.45, 0.95, 0.9])
 
 

@@ -253,9 +253,11 @@ class Updates:
         if state.options.relabel:
             env = state.env
             stream = agent.streams["relabel"]
+            ends = env.are_successes if env.success_ends else None
             relabel(
-                state.D, picked, batch, stream, env.compute_reward, env.to_context, env.drawn_goal
-            )
+                state.D, picked, batch, stream, env.compute_reward, env.to_context,
+                env.drawn_goal, ends,
+            )  # fmt: skip
         return agent.update(batch)
 
 

@@ -74,7 +74,8 @@ class ContextualEnv(gymnasium.Env[Any, Any]):
     """Whether `context_reward` gives the reward of any outcome under any context. False where the
     context changes the dynamics or the start, or rewards are the env's own."""
     success_ends: bool = False
-    """Whether a success ends the episode: returns that are recomputed then stop there."""
+    """Whether a success, and nothing else, ends the episode: relabelled transitions then end at
+    successes, and recomputed returns stop there."""
     drawn_goal: slice | None = None
     """Where the observation shows a goal that the env itself draws at every reset, with the context
     as its range. The outcome must then be the achieved goal, followed by the drawn one. Relabelling

@@ -54,7 +54,7 @@ class GoalContext(ContextWrapper):
     Rewards of -1 and 0 work; rewards that only grow towards the goal need `is_success`. Without a
     `compute_reward` the env keeps its own reward and cannot be relabelled. measures: numbers of
     `info` to average. reset_options: options for every reset of the env, such as where to start.
-    success_ends: whether a success ends the episode, which recomputed returns then respect.
+    success_ends: whether a success ends the episode, as relabelled ones then do.
     `unwrapped` is this wrapper, because other libraries must not treat it as a goal env;
     `env.env.unwrapped` is the goal env.
 

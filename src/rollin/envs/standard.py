@@ -133,6 +133,7 @@ class SparseGoals(TaskEnv):
     within the tolerance, which ends the episode. Tolerances fall from 18 to 0.05 by equal ratios.
     """
 
+    success_ends = True
     drawn_goal = slice(2, 4)
 
     def __init__(self) -> None:

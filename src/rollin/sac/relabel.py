@@ -29,14 +29,16 @@ def relabel(
     compute_reward: ComputeReward,
     to_context: ToContext | None = None,
     drawn_goal: slice | None = None,
+    ends: ComputeReward | None = None,
 ) -> Float:
     """Relabel a gathered batch in place: the first third original, then future, then next state.
 
     picked: the rows of the batch, which must be drawn independently. compute_reward: rewards of
     outcomes under contexts. to_context: contexts that outcomes fulfil; default: the outcomes.
     drawn_goal: where observations show a goal that the env draws: it is replaced instead of the
-    context, by the achieved goal that outcomes begin with. One or two rows beyond a multiple of
-    three stay original.
+    context, by the achieved goal that outcomes begin with. ends: whether outcomes end an episode
+    under contexts, where that depends on the context. One or two rows beyond a multiple of three
+    stay original.
 
     >>> import numpy as np
     >>> import rollin
@@ -85,6 +87,8 @@ def relabel(
     for column in (first, first + layout.observation + layout.context):  # of s, and of the next
         rows[:, column : column + goals.shape[1]] = goals
     rows[:, -2] = rewards
+    if ends is not None:
+        rows[:, -1] = ~np.asarray(ends(current, contexts), bool)
     return batch
 
 
