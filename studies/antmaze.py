@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rollin.analysis.collect import collect as collect_records
-from rollin.analysis.group import group
+from rollin.analysis.collect import group
 from rollin.cli.console import make_console
 from rollin.cli.study_runs import run_sweep
 from rollin.paper.antmaze import STEP

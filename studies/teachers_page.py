@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from rollin.analysis.curves import over_seeds, traces_of
+from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, improvement_interval, summarise
 from rollin.paper.curricula import FAMILY, GOALS, READINGS, SMALL_TASKS, studies

@@ -11,7 +11,7 @@ from rollin.api import Trained as Trained, prepare as prepare, train as train
 from rollin.curriculum.contexts import Curriculum as Curriculum
 from rollin.curriculum.mastery import Gap as Gap, Plateau as Plateau, StepGap as StepGap
 from rollin.curriculum.reached_goals import ReachedGoalsTeacher as ReachedGoalsTeacher
-from rollin.curriculum.rules import (
+from rollin.curriculum.contexts import (
     ReturnThreshold as ReturnThreshold,
     SubOptimality as SubOptimality,
     SuccessRate as SuccessRate,

@@ -1,7 +1,7 @@
 """User code: importing it by name, and counting calls of it.
 
 On the command line (`only_named`) code is imported only if its name was typed, or is in a trusted
-file (`rollin.runs.trust`). In Python the caller names it.
+file (`rollin.runs.files`). In Python the caller names it.
 """
 
 import ast

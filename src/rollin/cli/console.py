@@ -32,7 +32,7 @@ from rollin.runs.systems import STOPS
 from rollin.texts import visible
 
 if TYPE_CHECKING:
-    from rollin.sweeps.queue import JobEvent
+    from rollin.runs.spec import JobEvent
 
 SILENT_SECONDS = 30.0  # in one call, after which there is a hint
 BLOCKED_SECONDS = 2.0  # in one call, after which a wish to stop interrupts it

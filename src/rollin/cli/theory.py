@@ -20,8 +20,7 @@ from rollin.imports import name_code
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular import TABULAR_TASKS, TabularConfig, load_mdp, mdp_of
-from rollin.runs.files import write_json
-from rollin.runs.trust import check_trust
+from rollin.runs.files import check_trust, write_json
 from rollin.safe_open import LARGEST_POLICY, read_bounded
 from rollin.tabular import soft
 from rollin.tabular.mdp import ContextualMDP

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.analysis.curves import Line, Panel, few_enough, held, over_seeds
+from rollin.analysis.results import Line, Panel, few_enough, held, over_seeds
 from rollin.report.labels import label_text, quantity_text, shown
 from rollin.report.style import GROUP, Look, looks_of
 from rollin.runs.engines import engine

@@ -21,11 +21,9 @@ from markupsafe import Markup
 from threadpoolctl import threadpool_limits
 
 from rollin import __version__
-from rollin.analysis.collect import Collection
-from rollin.analysis.curves import panels
+from rollin.analysis.collect import Collection, group
 from rollin.analysis.findings import ENOUGH, setting_of
-from rollin.analysis.group import group
-from rollin.analysis.results import StudyResults, results_of
+from rollin.analysis.results import StudyResults, panels, results_of
 from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, safe_name, table_csv, table_latex
 from rollin.report.labels import (

@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rollin.analysis.curves import Panel, panels
 from rollin.analysis.findings import (
     ENOUGH,
     NEAR,
@@ -17,7 +16,7 @@ from rollin.analysis.findings import (
     reached_final,
     steps_to_mastery,
 )
-from rollin.analysis.results import Result, StudyResults, is_above, reading_tables
+from rollin.analysis.results import Panel, Result, StudyResults, is_above, panels, reading_tables
 from rollin.analysis.statistics import improvement_interval
 from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
 from rollin.report.exports import file_name

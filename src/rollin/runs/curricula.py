@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.curriculum.contexts import FINEST, Curriculum
+from rollin.curriculum.contexts import FINEST, Curriculum, EpisodeRule, ReturnThreshold, SuccessRate
 from rollin.curriculum.mastery import Gap, MasteryRule, Plateau
 from rollin.curriculum.reached_goals import Fulfils, ReachedGoalsTeacher
-from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
 from rollin.curriculum.sequential import Halving, Relabelled, SequentialTeacher, Steps
 from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.deep.evaluate import Evaluation, evaluate_policy

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from rollin.checks import flag
 from rollin.errors import RollinError, reason
-from rollin.runs.checkpoint import Checkpoint, read_checkpoint
 from rollin.runs.files import (
     TEMPORARY,
     ConfigFile,
@@ -30,6 +29,7 @@ from rollin.runs.files import (
     ResultFile,
     RowsCounted,
     StatusFile,
+    code_in,
     converted,
     file_sha256,
     is_occupied,
@@ -38,6 +38,7 @@ from rollin.runs.files import (
     read_json,
     remove_temporaries,
     seal,
+    signature,
     write_json,
 )
 from rollin.runs.metrics import counted_part, plain, read_columns
@@ -53,7 +54,6 @@ from rollin.runs.systems import (
     take_lock,
     versions,
 )
-from rollin.runs.trust import code_in, signature
 from rollin.safe_open import (
     LARGEST_POLICY,
     LARGEST_STATUS,
@@ -62,6 +62,9 @@ from rollin.safe_open import (
     open_regular,
 )
 from rollin.texts import LONGEST, one_line
+
+if TYPE_CHECKING:
+    from rollin.runs.checkpoint import Checkpoint
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 POLICY = "policy.safetensors"
@@ -274,7 +277,7 @@ class RunDirectory:
                 )
 
     def columns(
-        self, name: str, needed: Mapping[str, str], saved: Checkpoint | None
+        self, name: str, needed: Mapping[str, str], saved: "Checkpoint | None"
     ) -> dict[str, NDArray[np.float64]]:
         """Columns of one of the run's CSVs, as its result, or a checkpoint of it, has known them.
 
@@ -286,24 +289,29 @@ class RunDirectory:
         counted_part(path, self.rows_counted(name, saved))
         return read_columns(path, needed)
 
-    def rows_counted(self, name: str, saved: Checkpoint) -> RowsCounted:
+    def rows_counted(self, name: str, saved: "Checkpoint") -> RowsCounted:
         """Rows of one of the run's CSVs that a checkpoint counts."""
         writers = saved.values.get("writers")
         counted = writers.get(Path(name).stem) if isinstance(writers, dict) else None
         return converted(counted, RowsCounted, self.checkpoint / "manifest.json")
 
-    def saved(self) -> Checkpoint:
+    def saved(self) -> "Checkpoint":
         """The last checkpoint of a run that is not finished, without its arrays."""
-        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
+        found = self._checkpoint()
         if found is None:
             raise RollinError("it has no checkpoint yet")
         return found
+
+    def _checkpoint(self) -> "Checkpoint | None":
+        from rollin.runs.checkpoint import read_checkpoint  # not for a finished run
+
+        return read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
 
     def has_reached(self, step: int) -> bool:
         """Whether the run is finished, or would resume at this step or later."""
         if self.finished:
             return True
-        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
+        found = self._checkpoint()
         return found is not None and found.step >= step
 
     def status(self) -> dict[str, Any]:

@@ -28,8 +28,6 @@ from rollin.runs.spec import RunSpec, flat
 from rollin.texts import one_line
 
 FILE = "loggers.json"
-PACKAGES = {"wandb": "wandb", "mlflow": "mlflow"}
-"""What a logger imports, by its name, which is also that of the extra that installs it."""
 
 
 class Logged(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,18 +74,10 @@ class Logger(Protocol):
         ...
 
 
-def check_loggers(names: Sequence[str]) -> None:
-    """Refuse names of loggers that there are not, or that stand there twice."""
-    for name in names:
-        if name not in PACKAGES or list(names).count(name) > 1:
-            known = ", ".join(PACKAGES)
-            raise RollinError(f"--log must be some of {known}, each once, got {' '.join(names)}.")
-
-
 def check_installed(names: Sequence[str]) -> None:
     """Refuse loggers whose package is not here, before anything is run."""
     for name in names:
-        if find_spec(PACKAGES[name]) is None:
+        if find_spec(name) is None:
             raise RollinError(
                 f"--log {name} needs a package that is not installed: {install_hint(name)}."
             )

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.curriculum.progress import Progress
 from rollin.deprecated import warn_renamed
 from rollin.errors import RollinError
+from rollin.runs.files import Outcome
 from rollin.safe_open import LARGEST_RECORDS, open_bounded
 from rollin.texts import csv_rows, csv_text
 
@@ -383,3 +385,17 @@ def _whole(text: str) -> int | None:
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
     return csv_text([header, *rows]).encode()
+
+
+def switches_of(outcome: Outcome, progress: Progress) -> tuple[Switch, ...]:
+    """When contexts were entered, the first one at 0.
+
+    A teacher without a path may move between contexts before it masters more of them.
+    """
+    entered = [(0, progress.first, {}), *((a.step, a.k, a.numbers) for a in outcome.advances)]
+    changes = [entered[0], *(new for old, new in pairwise(entered) if new[1] != old[1])]
+    kappas = bool(progress.kappas)
+    return tuple(
+        Switch(k, at, {**({"kappa": progress.kappa_of(k)} if kappas else {}), **numbers})
+        for at, k, numbers in changes
+    )

@@ -18,7 +18,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import MOST, Labels, Name, Names, converted
 from rollin.runs.records import MetricAt, Record
-from rollin.runs.spec import digest
+from rollin.runs.spec import Job, digest
 from rollin.safe_open import (
     DEEPEST,
     LARGEST_STATUS,
@@ -41,7 +41,7 @@ from rollin.sweeps.condition import (
     select,
     usual_readings,
 )
-from rollin.sweeps.queue import RETRIES, Job, OnJobEvent, run_jobs
+from rollin.sweeps.queue import RETRIES, OnJobEvent, run_jobs
 from rollin.sweeps.sweep import ConditionEntry, StudyEntry, StudyKind, Sweep, SweepFile
 from rollin.texts import short_repr
 

@@ -19,15 +19,14 @@ from rollin.runs.checkpoint import join_state, read_checkpoint
 from rollin.runs.curricula import Examined, of_spaces
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.base import Engine
+from rollin.runs.engines import Engine
 from rollin.runs.engines.rollin import ENGINE as ROLLIN
 from rollin.runs.engines.rollin_options import METRICS
 from rollin.runs.engines.rollin_run import RollinCounters, RollinRun
 from rollin.runs.engines.rollin_stall import Remedies
 from rollin.runs.files import as_dataclass
-from rollin.runs.loggers import check_loggers
 from rollin.runs.metrics import read_metrics
-from rollin.runs.spec import RunConfig, RunSpec
+from rollin.runs.spec import RunConfig, RunSpec, check_loggers
 
 if TYPE_CHECKING:
     from rollin.runs.exported import Trained

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from rollin.checks import MOST_EPISODES, MOST_STEPS, at_least, check_warmup, flag
 from rollin.errors import RollinError
-from rollin.runs.engines.base import BASE, Demands
-from rollin.runs.loggers import check_loggers
+from rollin.runs.engines import BASE, Demands
+from rollin.runs.spec import check_loggers
 from rollin.sac.config import SACConfig
 
 if TYPE_CHECKING:

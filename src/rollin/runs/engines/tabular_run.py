@@ -9,9 +9,9 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import check_beta
+from rollin.curriculum.contexts import AdvanceRule, SuccessRate
 from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import AdvanceRule, SuccessRate
 from rollin.runs.checkpoint import check_like
 from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.driver import Driver
