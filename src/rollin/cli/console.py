@@ -27,9 +27,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.errors import RollinError
-from rollin.imports import CALLS
 from rollin.runs.systems import STOPS
 from rollin.texts import visible
+from rollin.untrusted import CALLS
 
 if TYPE_CHECKING:
     from rollin.runs.spec import JobEvent

@@ -30,7 +30,6 @@ from rollin.cli.options import (
     read,
 )
 from rollin.errors import RollinError
-from rollin.imports import is_factory, name_code
 from rollin.runs.checkpoint import written_with
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import Engine, engine_for, engine_of, engines, run, spec_of
@@ -39,6 +38,7 @@ from rollin.runs.spec import Job, JobEvent, RunSpec, configured
 from rollin.runs.systems import changed_since
 from rollin.tasks import TASKS, plain_name
 from rollin.texts import LONGEST, one_line
+from rollin.untrusted import is_factory, name_code
 
 ABOUT = """Train on a task. If interrupted, the same command resumes the run.
 

@@ -17,8 +17,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from rollin.checks import at_least, positive, require_number, shown
-from rollin.curriculum.progress import Window
-from rollin.curriculum.state import HasState, State, Stateful
+from rollin.curriculum.progress import HasState, State, Stateful, Window
 from rollin.errors import RollinError
 from rollin.texts import short_repr
 

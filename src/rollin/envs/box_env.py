@@ -25,8 +25,8 @@ from rollin.errors import (
     install_hint,
     place_of,
 )
-from rollin.imports import CALLS, check_code, from_here
 from rollin.texts import one_line
+from rollin.untrusted import CALLS, check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
 Float = NDArray[np.float32]

@@ -39,8 +39,8 @@ from rollin.report.style import save_picture, styled, to_svg
 from rollin.runs.engines import engine
 from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records
-from rollin.safe_open import LARGEST_RECORDS, read_bounded
 from rollin.sweeps.study import Study
+from rollin.untrusted import LARGEST_RECORDS, read_bounded
 
 if TYPE_CHECKING:
     from rollin.report.maps import Picture

@@ -32,8 +32,8 @@ from rollin.runs.exported import ExportedPolicy, Trained
 from rollin.runs.files import converted
 from rollin.runs.spec import RunSpec
 from rollin.sac.learner import Layout
-from rollin.safe_open import finite, parse_json
 from rollin.streams import Streams
+from rollin.untrusted import finite, parse_json
 
 STEP = 1 / 12  # of the path: the first step where none is given
 

@@ -54,14 +54,14 @@ from rollin.runs.systems import (
     take_lock,
     versions,
 )
-from rollin.safe_open import (
+from rollin.texts import LONGEST, one_line
+from rollin.untrusted import (
     LARGEST_POLICY,
     LARGEST_STATUS,
     LARGEST_TABLE,
     check_regular,
     open_regular,
 )
-from rollin.texts import LONGEST, one_line
 
 if TYPE_CHECKING:
     from rollin.runs.checkpoint import Checkpoint

@@ -31,7 +31,7 @@ from rollin.runs.files import check_own, remove_temporaries
 from rollin.runs.metrics import Metric, MetricsWriter, TensorBoardLogger, plain
 from rollin.runs.spec import Config, Membership, RunSpec
 from rollin.runs.systems import versions
-from rollin.safe_open import check_regular
+from rollin.untrusted import check_regular
 
 if TYPE_CHECKING:
     from rollin.runs.loggers import Loggers

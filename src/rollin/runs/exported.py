@@ -28,7 +28,7 @@ from rollin.runs.files import (
     write_atomically,
     write_json,
 )
-from rollin.safe_open import LARGEST_POLICY
+from rollin.untrusted import LARGEST_POLICY
 
 ABOUT, CARD = "policy.json", "README.md"
 FORMAT = 1

@@ -23,9 +23,17 @@ from msgspec import Meta, Struct
 
 from rollin.curriculum.progress import Advance, Progress
 from rollin.errors import RollinError, reason
-from rollin.imports import is_factory, name_code
 from rollin.runs.systems import patiently, sync_directory
-from rollin.safe_open import LARGEST, ExcessError, finite, open_bounded, parse_json, read_bounded
+from rollin.untrusted import (
+    LARGEST,
+    ExcessError,
+    finite,
+    is_factory,
+    name_code,
+    open_bounded,
+    parse_json,
+    read_bounded,
+)
 
 # ------------------------------------------------------------------ writing and reading
 
@@ -386,7 +394,7 @@ def code_in(task: str, config: Mapping[str, Any]) -> list[str]:
     """The code that a run imports: a task module:factory, or module:id of Gymnasium's, and options.
 
     A file of arrays is none, though its path may hold a colon; an import of it is refused by
-    `rollin.imports.check_code`.
+    `rollin.untrusted.check_code`.
     """
     tasks = [task] if ":" in task and not task.endswith(".npz") else []
     return tasks + [v for v in config.values() if isinstance(v, str) and is_factory(v)]

@@ -20,8 +20,8 @@ from rollin.curriculum.progress import Progress
 from rollin.deprecated import warn_renamed
 from rollin.errors import RollinError
 from rollin.runs.files import Outcome
-from rollin.safe_open import LARGEST_RECORDS, open_bounded
 from rollin.texts import csv_rows, csv_text
+from rollin.untrusted import LARGEST_RECORDS, open_bounded
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
 MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one

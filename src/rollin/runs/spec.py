@@ -20,7 +20,7 @@ import numpy as np
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.safe_open import parse_json
+from rollin.untrusted import parse_json
 
 
 class RunConfig:

@@ -16,7 +16,7 @@ from safetensors.numpy import load, save
 
 from rollin.errors import RollinError, format_exception
 from rollin.runs.files import Count, write_atomically
-from rollin.safe_open import LARGEST_BUFFER, ExcessError, finite, parse_json, read_bounded
+from rollin.untrusted import LARGEST_BUFFER, ExcessError, finite, parse_json, read_bounded
 
 FORMAT = 2
 KEY = "rollin"

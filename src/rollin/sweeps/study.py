@@ -13,21 +13,11 @@ import msgspec
 
 from rollin.checks import at_least, did_you_mean, shown
 from rollin.errors import RollinError
-from rollin.imports import name_code
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import MOST, Labels, Name, Names, converted
 from rollin.runs.records import MetricAt, Record
 from rollin.runs.spec import Job, digest
-from rollin.safe_open import (
-    DEEPEST,
-    LARGEST_STATUS,
-    ExcessError,
-    check_bounds,
-    read_bounded,
-    too_deep,
-    too_long,
-)
 from rollin.sweeps.condition import (
     LONGEST,
     Condition,
@@ -44,6 +34,16 @@ from rollin.sweeps.condition import (
 from rollin.sweeps.queue import RETRIES, OnJobEvent, run_jobs
 from rollin.sweeps.sweep import ConditionEntry, StudyEntry, StudyKind, Sweep, SweepFile
 from rollin.texts import short_repr
+from rollin.untrusted import (
+    DEEPEST,
+    LARGEST_STATUS,
+    ExcessError,
+    check_bounds,
+    name_code,
+    read_bounded,
+    too_deep,
+    too_long,
+)
 
 METHOD = ("method", "beta")  # labels that belong together: what is compared
 KAPPA = MetricAt("kappa")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rollin.checks import instance
 from rollin.errors import RollinError
-from rollin.safe_open import LARGEST_POLICY, check_size, read_bounded
 from rollin.texts import short_repr
+from rollin.untrusted import LARGEST_POLICY, check_size, read_bounded
 
 Array = NDArray[np.float64]
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.imports import factory_here
 from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.metrics import CURVE_POINTS, Metric, thinned
 from rollin.runs.spec import Config, Membership, RunSpec, config_from, digest, flat, option_names
 from rollin.tasks import TASKS, plain_name
+from rollin.untrusted import factory_here
 
 if TYPE_CHECKING:
     from rollin.runs.driver import Driver, OnStatus, ShouldStop
