@@ -8,7 +8,7 @@ others.
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -137,6 +137,10 @@ class JobEvent:
     def is_end(self) -> bool:
         """Whether the job is no longer running."""
         return self.kind not in ("started", "progress")
+
+
+OnJobEvent = Callable[[JobEvent], None]
+RETRIES = 2  # of a job that failed, by default
 
 
 def digest(value: Any) -> str:

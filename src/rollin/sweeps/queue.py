@@ -14,9 +14,7 @@ from typing import Any, Protocol
 from rollin.checks import at_least
 from rollin.errors import MissingExtraError, RollinError, debug_hint, describe, show_traceback
 from rollin.runs.directory import RunBusyError, RunDirectory
-from rollin.runs.spec import EventKind, Job, JobEvent
-
-OnJobEvent = Callable[[JobEvent], None]
+from rollin.runs.spec import RETRIES, EventKind, Job, JobEvent, OnJobEvent
 
 
 class Executor(Protocol):
@@ -75,8 +73,6 @@ def attempt(
 POLL = 0.2  # seconds between two looks at whether to stop
 LONGEST_DELAY = 60.0  # seconds before another attempt
 UNBEGUN = 10  # losses of a run before its first step that are forgiven in a row
-
-RETRIES = 2
 
 
 @dataclass

@@ -17,7 +17,7 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import MOST, Labels, Name, Names, converted
 from rollin.runs.records import MetricAt, Record
-from rollin.runs.spec import Job, digest
+from rollin.runs.spec import RETRIES, Job, OnJobEvent, digest
 from rollin.sweeps.condition import (
     LONGEST,
     Condition,
@@ -31,7 +31,6 @@ from rollin.sweeps.condition import (
     select,
     usual_readings,
 )
-from rollin.sweeps.queue import RETRIES, OnJobEvent, run_jobs
 from rollin.sweeps.sweep import ConditionEntry, StudyEntry, StudyKind, Sweep, SweepFile
 from rollin.texts import short_repr
 from rollin.untrusted import (
@@ -205,6 +204,7 @@ class Study:
         options.
         """
         from rollin.sweeps.local import executor  # loads what starts processes
+        from rollin.sweeps.queue import run_jobs
 
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             raise RollinError(
