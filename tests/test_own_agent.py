@@ -165,6 +165,7 @@ def test_without_a_state_a_stopped_run_starts_over(tmp_path, eager):
         ({"agent": 3}, "agent must have the methods act"),
         ({"agent": lambda env, seed: "none"}, "observe(transition), got str"),
         ({"hidden": (8, 8)}, "rollin.train with agent has no option hidden"),
+        ({"update_every": 5}, "rollin.train with agent has no option update_every"),
         ({"beta": 1.0}, "beta must lie in [0, 1)"),
         ({"gamma": 1.0}, "gamma must lie in [0, 1)"),
         ({"prefix": "seen"}, "prefix must be one of hidden, shown"),

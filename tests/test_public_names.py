@@ -134,7 +134,8 @@ ROOMS = rollin.four_rooms("hard")
 LONG = 160  # characters
 
 MADE: dict[str, Any] = {
-    **{n: getattr(rollin, n) for n in ("Gap", "Halving", "Plateau", "StepGap", "SuccessRate")},
+    **{n: getattr(rollin, n) for n in ("Bold", "EarlyGap", "Gap", "Halving", "Plateau")},
+    **{n: getattr(rollin, n) for n in ("StepGap", "SuccessRate")},
     "BatchSPG": lambda: rollin.BatchSPG(ROOMS, 0.01),
     "Contextual": lambda: rollin.Contextual(
         gymnasium.make("Pendulum-v1"), gymnasium.spaces.Box(0, 1, (1,)), np.equal
@@ -198,9 +199,9 @@ TWO = rollin.Curriculum.listed([[0.0], [1.0]], 1.0)
 MDP = rollin.corridor(4)
 
 
-DIRECT = """Gap GoalContext GoalView Halving Plateau ReturnThreshold RollIn SequentialTeacher
-StepGap Streams SubOptimality SuccessRate check_env combination_lock corridor four_rooms prepare
-solve square_grid train"""
+DIRECT = """Bold EarlyGap Gap GoalContext GoalView Halving Plateau ReturnThreshold RollIn
+SequentialTeacher StepGap Streams SubOptimality SuccessRate check_env combination_lock corridor
+four_rooms prepare solve square_grid train"""
 CALLS: dict[str, Any] = {
     **{name: getattr(rollin, name) for name in DIRECT.split()},
     "BatchSPG": lambda x: rollin.BatchSPG(x, 0.1),
@@ -284,7 +285,8 @@ def test_the_sentence_says_what_to_do(call: Any, message: str) -> None:
         "total_timesteps": "steps", "learning_starts": "warmup", "batch_size": "batch",
         "buffer_size": "capacity", "net_arch": "hidden", "lr": "learning_rate",
         "ent_coef": "initial_temperature", "tensorboard_log": "out", "callback": "on_event",
-        "max_episode_steps": "horizon",
+        "max_episode_steps": "horizon", "train_freq": "update_every",
+        "gradient_steps": "updates_per_step",
     }.items(),
 )  # fmt: skip
 def test_names_of_stable_baselines3_are_translated(name: str, meant: str) -> None:

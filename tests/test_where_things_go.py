@@ -16,7 +16,9 @@ import rollin
 from rollin.deep.options import RollinOptions
 from rollin.envs.registry import make_contextual, make_raw
 from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.spec import option_names
+from rollin.sac.config import SACConfig
 from rollin.tasks import TASKS, gymnasium_id, plain_name
 from rollin.teachers import TEACHERS, SamplingTeacher
 
@@ -28,6 +30,7 @@ IDS = {
     "hopper": "rollin/Hopper-v0", "humanoid": "rollin/Humanoid-v0", "ant": "rollin/Ant-v0",
 }  # fmt: skip
 """Published ids, which never change."""
+DEEP_OPTIONS = ("RollinOptions", "RollinConfig", "SACConfig", "SACRunConfig")
 STUDIES = ("paper/", "report/")  # what the paper compares and what the report draws may be named
 OTHER_MEANINGS = {"uniform", "fixed"}  # teachers whose names other options have as values
 PRIVATE = {
@@ -127,17 +130,29 @@ def test_a_line_of_the_table_is_all_that_a_teacher_needs(monkeypatch) -> None:
 # ------------------------------------------------------------------ options
 
 
+@cache
+def declarations() -> dict[str, set[str]]:
+    """Options of the deep engines, and the modules that declare them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for place, node in nodes():
+        if isinstance(node, ast.ClassDef) and node.name in DEEP_OPTIONS:
+            for part in node.body:
+                if isinstance(part, ast.AnnAssign):
+                    found[ast.unparse(part.target)].add(place)
+    return found
+
+
 @pytest.mark.parametrize("name", [field.name for field in fields(RollinOptions)])
 def test_an_option_of_the_deep_loop_is_declared_once(name: str) -> None:
-    declared = {
-        place
-        for place, node in nodes()
-        if isinstance(node, ast.ClassDef) and node.name in ("RollinOptions", "RollinConfig")
-        for part in node.body
-        if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == name
-    }
-    assert declared == {"deep/options.py"}
+    assert declarations()[name] - {"runs/engines/sac.py"} == {"deep/options.py"}
     assert name in option_names(RollinConfig)  # so it is on the command line and in every hash
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(SACConfig)])
+def test_an_option_of_sac_is_declared_once_for_both_deep_engines(name: str) -> None:
+    assert declarations()[name] == {"sac/config.py"}
+    assert name in option_names(RollinConfig)
+    assert name in option_names(SACRunConfig)
 
 
 # ------------------------------------------------------------------ names

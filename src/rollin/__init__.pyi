@@ -9,14 +9,23 @@ from rollin.agents.own_agent import Agent as Agent, Transition as Transition
 from rollin.agents.wrapper import RollIn as RollIn
 from rollin.api import Trained as Trained, prepare as prepare, train as train
 from rollin.curriculum.contexts import Curriculum as Curriculum
-from rollin.curriculum.mastery import Gap as Gap, Plateau as Plateau, StepGap as StepGap
+from rollin.curriculum.mastery import (
+    EarlyGap as EarlyGap,
+    Gap as Gap,
+    Plateau as Plateau,
+    StepGap as StepGap,
+)
 from rollin.curriculum.reached_goals import ReachedGoalsTeacher as ReachedGoalsTeacher
 from rollin.curriculum.contexts import (
     ReturnThreshold as ReturnThreshold,
     SubOptimality as SubOptimality,
     SuccessRate as SuccessRate,
 )
-from rollin.curriculum.sequential import Halving as Halving, SequentialTeacher as SequentialTeacher
+from rollin.curriculum.sequential import (
+    Bold as Bold,
+    Halving as Halving,
+    SequentialTeacher as SequentialTeacher,
+)
 from rollin.curriculum.teacher import EpisodeEnd as EpisodeEnd, Plan as Plan, Teacher as Teacher
 from rollin.deep.rollin_sac import train_rollin as train_rollin
 from rollin.envs.check import check_env as check_env

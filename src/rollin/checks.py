@@ -18,6 +18,7 @@ LARGEST = 1e6  # of real numbers: beyond, float32 soon overflows
 MOST = 2**63 - 1  # of whole numbers, seeds among them
 MOST_STEPS = 2**53  # beyond, a float64 does not count one by one
 MOST_SAMPLES = 10**7  # of a batch
+MOST_UPDATES = 10**6  # at one step
 MOST_STATES_VISITED = 10**9  # by all trajectories of a batch
 MOST_EPISODES = 1000  # of one evaluation
 MOST_PARAMETERS = 2**25  # of actor and critics

@@ -52,11 +52,12 @@ class CommonOptions(TypedDict, total=False):
     visited: goals that earlier episodes reached, between a start and a final goal. uniform, fixed,
     alp-gmm, plr, spdl, currot, frontier, jsrl, archive, reverse: other curricula on the same path,
     with roll-in from the nearest mastered context if β > 0."""
-    rule: Literal["return", "success", "gap", "plateau"] | None
+    rule: Literal["return", "success", "early-gap", "gap", "plateau"] | None
     """When a context is mastered. return, success: the mean return, or the success rate, exceeds
     threshold. Without a threshold (our extension), gap: the mean return covers most of the gap
-    between the previous policy and the best return; plateau: the return has stopped improving.
-    Default: the environment's own rule, or gap if it has none."""
+    between the previous policy and the best return; early-gap: the same, after five episodes where
+    these are clear; plateau: the return has stopped improving. Default: the environment's own rule,
+    or early-gap if it has none."""
     threshold: float | None
     """Mean return R, or success rate, that the last episodes must exceed. Default: the
     environment's own."""
@@ -75,11 +76,12 @@ class CommonOptions(TypedDict, total=False):
     delta: float | None
     """Step Δ of the curriculum along its path of length 1, as a number or as 1/24. Default: the
     environment's own, or 0.1 with path."""
-    stride: Literal["fixed", "halving"] | None
-    """Steps along the path: fixed, Δ each; halving (our extension): Δ, or 1/12, is the first and
+    stride: Literal["fixed", "bold", "halving"] | None
+    """Steps along the path: fixed, Δ each. halving (our extension): Δ, or 1/12, is the first and
     the largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at
-    once. Default: fixed, or halving where neither the options nor the environment have a threshold.
-    """
+    once. bold: the same, but steps double up to the whole path until one was too long, and one
+    episode in ten is played under the final context. Default: fixed, or bold where neither the
+    options nor the environment have a threshold."""
     start: float | None
     """Position on the path at which the curriculum starts, as a number or as 1/24. Default: the
     environment's own (antmaze-umaze: Δ, our choice), or 0 with path."""
@@ -133,6 +135,11 @@ class CommonOptions(TypedDict, total=False):
     threads: int
     """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
     gives the same result, bit for bit."""
+    update_every: int
+    """Learn only at steps whose number in the run is a multiple of this. Every environment step
+    counts, also random ones and those of roll-ins."""
+    updates_per_step: int
+    """Updates that an agent makes at each step at which it learns."""
     geometric: bool
     """Draw recent transitions more often: sampling='geometric'."""
     adaptive: bool

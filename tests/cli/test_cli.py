@@ -114,7 +114,7 @@ def test_conventional_names_and_those_before_are_the_same_options() -> None:
 def test_options_that_are_given_precede_what_a_short_form_stands_for() -> None:
     for words in (["--adaptive", "--better", "0.5"], ["--better=1/2", "--adaptive"]):
         config = parse_run(["point-umaze", *words])[0].config
-        assert (config.rule, config.stride, config.algorithm.better) == ("gap", "halving", 0.5)
+        assert (config.rule, config.stride, config.algorithm.better) == ("early-gap", "bold", 0.5)
 
 
 def test_help_without_a_task_shows_the_families_of_tasks(capsys) -> None:

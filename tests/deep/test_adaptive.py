@@ -110,8 +110,9 @@ def test_the_short_form_stands_for_all_options_of_ours():
     state = rollin.prepare("point-umaze", adaptive=True, better=0.5, **SMALL)
     walk = state.teacher
     assert isinstance(walk, rollin.SequentialTeacher)
-    assert isinstance(walk.when, rollin.Gap)
-    assert isinstance(walk.where, rollin.Halving)
+    assert isinstance(walk.when, rollin.EarlyGap)
+    assert isinstance(walk.where, rollin.Bold)
+    assert walk.look_every == 10
     assert (state.options.counted, state.options.better) == ("main", 0.5)
     assert set(ADAPTIVE) == {"rule", "stride", "counted", "better"}
     state.close()

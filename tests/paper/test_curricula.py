@@ -13,6 +13,7 @@ from rollin.teachers import TEACHERS
 
 OWN = {
     "hand": {"rule", "delta", "beta"},
+    "adaptive": {"rule", "stride", "counted", "better", "beta"},
     "ours": {"rule", "stride", "counted", "better", "beta"},
     "ours-plain": {"rule", "stride", "counted", "beta"},
     **{name: {"teacher", "beta"} for name in TEACHERS},
@@ -27,7 +28,7 @@ def test_every_teacher_is_there_once_where_it_can_be() -> None:
     for task in SMALL_TASKS:
         here = {teacher for at, teacher, _ in arms if at == task}
         missing = set() if task in STARTS else {"reverse"}
-        assert here == {*TEACHERS, "hand", "ours", "ours-plain"} - missing
+        assert here == {*TEACHERS, "adaptive", "hand", "ours", "ours-plain"} - missing
         for arm in ("hand", "ours"):
             assert {beta for at, a, beta in arms if (at, a) == (task, arm)} == {"0", "0.1"}
     rolled = {c.task for c in studies()["curricula-rollin"].conditions}

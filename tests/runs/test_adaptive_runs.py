@@ -46,7 +46,7 @@ def adaptive(tmp_path_factory):
 
 def test_the_short_form_is_written_out_and_gives_way(adaptive):
     config = read_json(adaptive / "config.json")["config"]
-    assert (config["rule"], config["stride"]) == ("gap", "halving")
+    assert (config["rule"], config["stride"]) == ("early-gap", "bold")
     assert config["algorithm"]["counted"] == "main"
     assert config["algorithm"]["better"] == 0.5
 
@@ -177,7 +177,7 @@ def test_a_study_takes_the_short_form_and_another_first_seed(tmp_path):
 
     (condition,) = study_from(file).conditions
     assert list(condition.seeds(2)) == [30, 31]
-    assert condition.config.stride == "halving"
+    assert condition.config.stride == "bold"
     assert condition.config.algorithm.better == 0.5
 
 
@@ -209,7 +209,7 @@ COSTLY = ["tests.runs.test_adaptive_runs:Costly", "--steps", "1000", *FEW]
 def test_a_solved_context_is_left_though_its_returns_never_rise(tmp_path, capsys):
     assert main(["train", *COSTLY, "--adaptive", "--out", str(tmp_path / "a")]) == 0
     result = read_json(tmp_path / "a" / "result.json")
-    assert result["advances"][0]["reason"] == "success in the last 9 episodes"
+    assert result["advances"][0]["reason"] == "the last episodes ended in success"
     assert result["completed"] is not None
     assert result["warning"] is None
     capsys.readouterr()

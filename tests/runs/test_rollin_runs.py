@@ -18,11 +18,13 @@ from safetensors.numpy import load_file
 
 from rollin import Policy, RollinError, SuccessRate
 from rollin.cli import main
+from rollin.deep.rollin_sac import RollinStep
 from rollin.envs import box_env
 from rollin.runs import checkpoint, driver, files
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import run, spec_of
 from rollin.runs.engines.rollin_options import RollinConfig
+from rollin.runs.engines.rollin_run import RollinRun
 from rollin.runs.files import read_json
 from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunSpec, configured
@@ -94,9 +96,32 @@ def test_detailed_updates_are_counted(tmp_path):
     assert result["updates_main"] - len(plain) in (0, len(under_way))
 
 
-def test_the_policy_acts_like_the_learner(tmp_path):
-    from rollin.runs.engines.rollin_run import RollinRun
+@pytest.mark.parametrize("updates", ["detailed", "short"])
+def test_updates_are_counted_as_the_options_have_them(tmp_path, updates):
+    events: list[RollinStep] = []
+    spec = line(updates=updates, update_every=7, updates_per_step=3)
+    driver.execute(RollinRun(spec, RunDirectory(tmp_path / "a"), on_event=events.append))
+    result = read_json(tmp_path / "a" / "result.json")
+    for agent in ("main", "exp"):
+        steps = [event.step for event in events if getattr(event, agent) is not None]
+        assert result[f"updates_{agent}"] == 3 * len(steps) > 0
+        assert {step % 7 for step in steps} == {0}
+    assert result["updates"] == result["updates_main"] + result["updates_exp"]
+    if updates == "short":
+        assert result["updates_main"] == 3 * (900 // 7 - 100 // 7)
 
+
+def test_a_run_that_ends_before_its_first_update_says_so(tmp_path):
+    run(line(200, update_every=500), tmp_path / "a")
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["updates_main"] == 0
+    assert result["warning"] == (
+        "Nothing was learned: of 200 steps, none after the first 100 is a multiple of "
+        "--update-every (500). Give more --steps, or a smaller --update-every."
+    )
+
+
+def test_the_policy_acts_like_the_learner(tmp_path):
     spec = line(300)
     prepared = RollinRun(spec, RunDirectory(tmp_path / "a"))
     driver.execute(prepared)
@@ -142,8 +167,10 @@ def test_a_policy_loads_without_the_training_code(tmp_path):
         {"learner": "jax"},
         {"method": "scratch"},
         {"explorer": "main", "prefix": "hidden", "guide": "frozen"},
+        {"update_every": 5, "updates_per_step": 2},
+        {"update_every": 5, "updates_per_step": 2, "better": 0.3, "learner": "jax"},
     ],
-    ids=["plain", "all options", "short", "jax", "scratch", "ablations"],
+    ids=["plain", "all options", "short", "jax", "scratch", "ablations", "fewer", "fewer, jax"],
 )
 def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options):
     spec = line(600, **options)

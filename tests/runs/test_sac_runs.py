@@ -136,6 +136,16 @@ def test_a_run_leaves_metrics_policy_and_result(tmp_path):
     assert spec_of(RunDirectory(tmp_path / "a")).hash == walk().hash
 
 
+def test_updates_are_counted_as_the_options_have_them(tmp_path):
+    run(walk(sac=replace(SMALL, update_every=7, updates_per_step=3)), tmp_path / "a")
+    metrics = read_metrics(tmp_path / "a" / "metrics.csv")
+    made = [3 * (int(step) // 7 - 100 // 7) for step in metrics["step"]]
+    assert metrics["updates"] == made == [21, 84, 150, 213, 279, 342]
+    result = read_json(tmp_path / "a" / "result.json")
+    assert result["updates"] == 342
+    assert result["critic_loss"] == metrics["critic_loss"][-1] > 0
+
+
 def test_the_replay_file_goes_when_the_run_is_done(tmp_path):
     spec = walk(200)
     plain = RunSpec(spec.task, SACRunConfig(steps=200, warmup=100, eval_episodes=1, sac=SMALL))
@@ -150,6 +160,8 @@ def test_the_replay_file_goes_when_the_run_is_done(tmp_path):
         {"sampling": "geometric", "p": 0.01, "capacity": 64},
         {"learner": "jax"},
         {"sac": SACConfig(hidden=(16, 16), batch=32, threads=2)},
+        {"sac": replace(SMALL, threads=2, update_every=5, updates_per_step=2)},
+        {"sac": replace(SMALL, update_every=5, updates_per_step=2), "learner": "jax"},
     ],
 )
 def test_stopped_anywhere_a_run_goes_on_bit_for_bit(tmp_path, monkeypatch, options):
@@ -222,6 +234,8 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
     assert "steps 500 there, 501 requested" in err
     assert main([*arguments, "--precision", "bfloat16", "--out", str(tmp_path / "a")]) == 2
     assert "precision float32 there, bfloat16 requested" in capsys.readouterr().err
+    assert main([*arguments, "--update-every", "5", "--out", str(tmp_path / "a")]) == 2
+    assert "update_every 1 there, 5 requested" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -236,6 +250,13 @@ def test_train_on_a_gymnasium_environment(tmp_path, capsys):
             ["Pendulum-v1", "--steps", "10000"],
             "must be more than --learning-starts (10000)",
         ),
+        (
+            ["Pendulum-v1", "--steps", "12000", "--update-every", "5000"],
+            "--steps must be at least 15000, got 12000: no earlier step after the random ones is a",
+        ),
+        (["Pendulum-v1", "--update-every", "0"], "update_every must be at least 1, got 0"),
+        (["Pendulum-v1", "--update-every", "2.5"], "--update-every must be a whole number"),
+        (["Pendulum-v1", "--updates-per-step", "0"], "updates_per_step must be at least 1, got 0"),
         (["Pendulum-v1", "--hidden", "300000", "9000000"], "batch times the sum of hidden must be"),
         (["Pendulum-v1", "--steps", "1000000000000000"], "which is not available"),
         (["Pendulum-v1", "--warmup", "10"], "warmup must be at least one batch (256), got 10"),

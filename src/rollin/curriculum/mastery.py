@@ -3,7 +3,7 @@
 The gap rule puts the threshold between a base L, what the behaviour from before the switch earns
 under ω_k, and an aim A, the best return so far: R = L + λ (A - L). `Gap` looks at the returns of
 episodes (the deep engine), `StepGap` at what each learning step reports (the tabular engine).
-`Plateau` waits until no better return comes.
+`EarlyGap` decides sooner where these are clear, `Plateau` waits until no better return comes.
 
 All use differences and ratios only: r → a r + b with a > 0 changes no decision where episodes have
 one length. Where every episode succeeds, returns may have nothing left to rise by: a long row of
@@ -27,6 +27,10 @@ FIRST = 5  # episodes under ω_k that stand for the behaviour before, where noth
 ERRORS = 3  # standard errors by which the mean must exceed the base
 SETTLED = 3  # windows without a new best
 LONGEST = 10  # windows of successes in a row, after which returns that still rise do not matter
+CLEAR = 5  # returns in a row above R are clear evidence
+CLEAR = 5  # episodes in a row above R that are clear evidence
+RATES = (0.5, 0.9)  # success rates between which the sequential test decides
+ODDS = 18.0  # at which it does: five successes in a row, or eight of nine
 
 
 def gap_threshold(base: float, aim: float, share: float) -> float:
@@ -135,18 +139,14 @@ class _Returns(Stateful):
 
     def above(self, window: Window) -> bool:
         """Return whether the window's mean exceeds the base by three standard errors."""
-        return window.mean - self.low > ERRORS * self._error(window)
-
-    def _error(self, window: Window) -> float:
-        """Return the standard error of the difference between the window's mean and L."""
         assert self.base is not None
-        samples = window.values, self.base
-        return math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
+        return _exceeds(window.values, self.base)
 
     def bar(self, window: Window) -> float:
         """Return L, plus three standard errors if the window is full."""
-        full = window.full and self.base is not None
-        return self.low + (ERRORS * self._error(window) if full else 0.0)
+        if not window.full or self.base is None:
+            return self.low
+        return self.low + ERRORS * _error(window.values, self.base)
 
     def succeeds(self, window: Window) -> str | None:
         """Return the reason if successes alone master the context, else None.
@@ -221,6 +221,57 @@ class Gap(_Returns):
             f"mean return {window.mean:.6g} of the last {window.size} episodes > {R:.4g}, "
             f"{100 * self.share:.3g} % of the way from {self.low:.4g} to {self._aim():.4g}"
         )
+
+
+class EarlyGap(Gap):
+    """The gap rule, decided before the window is full where the evidence is clear.
+
+    After the first context, five returns in a row above R are enough. Where a success ends its
+    episode, returns have nothing to rise by, and Wald's sequential test of successes decides
+    instead: a rate of 0.9 must be 18 times as likely as one of 0.5. Five successes in a row show
+    that, or eight of nine.
+
+    The mean must exceed, by three standard errors, either L or what the very first episodes of all
+    earned: behaviour that earns enough at once has nothing left to show under ω_k.
+
+    >>> from rollin.curriculum.progress import Window
+    >>> rule, window = EarlyGap(), Window(10)
+    >>> rule.begin(base=[0.0] * 10, before=10.0)
+    >>> for total in (0.0, 8.0, 9.0, 8.0, 9.0, 8.0):
+    ...     rule.add(total)
+    ...     window.add(total)
+    >>> rule.mastered(window)
+    'the last 5 returns > 6, 60 % of the way from 0 to 10'
+    """
+
+    def above(self, window: Window) -> bool:
+        """Return whether the window's mean exceeds the base or the very first episodes."""
+        return self._beyond(window.values)
+
+    def bar(self, window: Window) -> float:
+        """Return the lower of both bounds."""
+        lowest = super().bar(window)
+        if not window.full or self.random is None:
+            return lowest
+        return min(lowest, _mean(self.random) + ERRORS * _error(window.values, self.random))
+
+    def mastered(self, window: Window) -> str | None:
+        """Return the reason why the context is mastered, or None."""
+        if window.certain:
+            return "the last episodes ended in success"
+        R = self._R()
+        last = window.values[-CLEAR:]
+        first = math.isnan(self.before)  # whose base are its own episodes
+        if not first and len(last) == CLEAR and min(last) > R and self._beyond(last):
+            return (
+                f"the last {CLEAR} returns > {R:.4g}, {100 * self.share:.3g} % of the way from "
+                f"{self.low:.4g} to {self._aim():.4g}"
+            )
+        return super().mastered(window)
+
+    def _beyond(self, values: Sequence[float]) -> bool:
+        """Return whether returns exceed the base or the very first ones."""
+        return any(_exceeds(values, past) for past in (self.base, self.random) if past is not None)
 
 
 class Plateau(_Returns):
@@ -411,6 +462,16 @@ class StepGap(Stateful):
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+def _exceeds(values: Sequence[float], past: Sequence[float]) -> bool:
+    """Return whether the mean of a sample exceeds that of another by three standard errors."""
+    return _mean(values) - _mean(past) > ERRORS * _error(values, past)
+
+
+def _error(*samples: Sequence[float]) -> float:
+    """Return the standard error of the difference between the means of two samples."""
+    return math.sqrt(math.fsum(_variance(values) / len(values) for values in samples))
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -19,6 +19,9 @@ from rollin.errors import RollinError
 from rollin.streams import pack_generator, unpack_generator
 from rollin.texts import short_repr
 
+RATES = (0.5, 0.9)  # success rates that the sequential test decides between
+ODDS = 18.0  # which the higher one must reach: five successes in a row do, or eight of nine
+
 Value = TypeVar("Value")
 STATE = "state"
 State = Annotated[Value, STATE]
@@ -257,24 +260,32 @@ class Window(Stateful):
     """The last episodes under the current context, as numbers that the rule averages.
 
     seen, largest: the number of all episodes under the context, and the best of them; streak:
-    successes in a row up to the last episode.
+    successes in a row up to the last episode; odds: how much likelier the last episodes are if nine
+    tenths of them end in success than if half do (Wald's test, which begins again at 1).
     """
 
     values: State[list[float]]
     seen: State[int] = 0
     largest: State[float] = -math.inf
     streak: State[int] = 0
+    odds: State[float] = 1.0
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.values = []
 
-    def add(self, value: float, *, success: bool = False) -> None:
-        """Add an episode, and drop the oldest when there are too many."""
+    def add(self, value: float, *, success: bool = False, ended: bool = False) -> None:
+        """Add an episode, and drop the oldest when there are too many.
+
+        ended: whether it was the success that ended it.
+        """
         self.values = [*self.values, value][-self.size :]
         self.largest = max(self.largest, value)
         self.seen += 1
         self.streak = self.streak + 1 if success else 0
+        low, high = RATES
+        ratio = high / low if ended else (1 - high) / (1 - low)
+        self.odds = min(max(self.odds * ratio, 1.0), ODDS)
 
     def restart(self) -> None:
         """Forget all episodes: a new context begins."""
@@ -282,6 +293,12 @@ class Window(Stateful):
         self.seen = 0
         self.largest = -math.inf
         self.streak = 0
+        self.odds = 1.0
+
+    @property
+    def certain(self) -> bool:
+        """Whether the last episodes show that nearly all end in success."""
+        return self.odds >= ODDS
 
     @property
     def full(self) -> bool:

@@ -2,7 +2,7 @@
 
 Another rule than the curriculum's own can decide when a context is mastered
 (`rollin.curriculum.mastery`), and other steps than one by one where the next context lies:
-`Halving` needs no Δ (our extension; the paper's Δ is hand-set).
+`Halving` and `Bold` need no Δ (our extension; the paper's Δ is hand-set).
 """
 
 import math
@@ -26,6 +26,8 @@ Relabelled = Callable[[Any, Any], float]
 """The return of an episode's outcomes (T, U) under another context."""
 RECENT = 10  # own episodes under ω_k that are remembered, or as many as the steps look at
 EARLY, ENOUGH = 5, 4  # succeeds at once: 4 of the first 5 own episodes under ω_k show it
+LOOKS = 64  # plans under the final context that are remembered, more than envs side by side
+CONFIRMED = 3  # successes in a row under the final context, looked at ahead, lead there
 SLACK = 1e-9  # of positions, which are rounded
 
 
@@ -100,7 +102,7 @@ class Halving(Stateful):
     def forward(self, positions: Sequence[float], k: int, early: Sequence[bool]) -> int:
         """Return the farthest context within a step from k."""
         if self.previous >= 0 and len(early) >= EARLY and sum(early[:EARLY]) >= ENOUGH:
-            self.step = min(2 * self.step, self.most)
+            self.step = max(self.step, min(2 * self.step, self.most))
         self.previous = k
         end = positions[k] + self.step
         within = int(np.searchsorted(positions, end + SLACK, side="right")) - 1
@@ -110,12 +112,52 @@ class Halving(Stateful):
         """Return a context half-way back to the last mastered one after episodes without reward."""
         if self.previous < 0 or k - self.previous < 2:
             return k
-        if len(recent) < self.patience or any(recent[-self.patience :]):
+        patience = self._patience(positions, k)
+        if len(recent) < patience or any(recent[-patience:]):
             return k
         begin = positions[self.previous]
         self.step = (positions[k] - begin) / 2
         half = int(np.searchsorted(positions, begin + self.step - SLACK))
         return min(max(half, self.previous + 1), k - 1)
+
+    def _patience(self, positions: Sequence[float], k: int) -> int:
+        """Return how many own episodes without a reward show that ω_k is too hard."""
+        return self.patience
+
+
+class Bold(Halving):
+    """Halving steps that grow up to the whole path, until one of them was too long.
+
+    first: the step at the beginning, and the largest once one has failed; patience: as of
+    `Halving`, and half of it where ω_k is more than a first step away.
+
+    >>> at = [j / 8 for j in range(9)]
+    >>> steps = Bold(first=1 / 8)
+    >>> k = steps.forward(at, 0, [])
+    >>> k, steps.forward(at, k, [True] * 5)  # twice the step
+    (1, 3)
+    >>> steps.forward(at, 3, [True] * 5)
+    7
+    >>> steps.back(at, 7, [False] * 5)
+    5
+    """
+
+    most: State[float]
+
+    def __init__(self, first: float = 1 / 12, patience: int = 10) -> None:
+        super().__init__(first, 1.0, patience)
+        self.first = float(first)
+
+    def back(self, positions: Sequence[float], k: int, recent: Sequence[bool]) -> int:
+        """Return a context half-way back to the last mastered one after episodes without reward."""
+        easier = super().back(positions, k, recent)
+        if easier != k:
+            self.most = self.first
+        return easier
+
+    def _patience(self, positions: Sequence[float], k: int) -> int:
+        far = positions[k] - positions[self.previous] > self.first + SLACK
+        return (self.patience + 1) // 2 if far else self.patience
 
 
 class SequentialTeacher(CurriculumTeacher):
@@ -128,7 +170,9 @@ class SequentialTeacher(CurriculumTeacher):
     when: decides whether a context is mastered, by default the curriculum's own rule; where:
     chooses the next context, by default the next of the list; relabelled: what an episode would
     have earned under another context, which `when` compares with; successes: whether a long row of
-    successes masters a context as well, for environments that define what a success is.
+    successes masters a context as well, for environments that define what a success is; look_every:
+    one episode in so many is played under the final context, which is next once three of these in a
+    row succeed; 0 for none.
 
     >>> import rollin
     >>> listed = rollin.Curriculum.listed([[0.0], [1.0]], rule=5.0, episodes=1)
@@ -144,6 +188,9 @@ class SequentialTeacher(CurriculumTeacher):
     _recent: State[tuple[bool, ...]] = ()  # and the last ones
     _traces: State[tuple[NDArray[np.float32], ...]] = ()  # outcomes of the last own episodes
     _before: State[float] = math.nan  # the mean return that mastered the last context
+    _since: State[int] = 0  # episodes since the last one that looked ahead
+    _looks: State[tuple[int, ...]] = ()  # plans that do, the last ones
+    _confirmed: State[int] = 0  # successes in a row among them
 
     def __init__(
         self,
@@ -156,6 +203,7 @@ class SequentialTeacher(CurriculumTeacher):
         where: Steps | None = None,
         relabelled: Relabelled | None = None,
         successes: bool = False,
+        look_every: int = 0,
     ) -> None:
         super().__init__(curriculum, beta)
         check_literal("counted", counted, Counted)
@@ -171,6 +219,7 @@ class SequentialTeacher(CurriculumTeacher):
         self.when = when
         self.where = where or OneByOne()
         self.successes = successes and when is not None
+        self.look_every = at_least(0, "look_every", look_every)
         self._relabelled = relabelled if when is not None else None
         self.wants = frozenset({"trace"} if self._relabelled else set())
         self.progress = curriculum.progress(scratch=scratch)
@@ -202,24 +251,38 @@ class SequentialTeacher(CurriculumTeacher):
         return sum(later > earlier for earlier, later in pairwise(ks))
 
     def _make_plan(self, plan_id: int) -> Plan:
-        """Return a plan for the current context, the same for all environments."""
+        """Return a plan for the current context, the same for all environments, or a look ahead."""
+        standing = not self.look_every
+        if self._looks_ahead():
+            self._looks = (*self._looks, plan_id)[-LOOKS:]
+            self._since = 0
+            return Plan(plan_id, self.curriculum.contexts[-1].copy(), standing=standing)
+        self._since += 1
         context = self.curriculum.contexts[self.k].copy()
-        trace = "trace" in self.wants
+        more: dict[str, Any] = {"standing": standing, "trace": "trace" in self.wants}
         previous = self.previous
-        if previous is None or self.beta == 0:
-            return Plan(plan_id, context, trace=trace)
-        guide_context = self.curriculum.contexts[previous].copy()
-        return Plan(
-            plan_id, context, self.beta, guide=self.guides, guide_context=guide_context, trace=trace
-        )
+        if previous is not None and self.beta > 0:
+            guide_context = self.curriculum.contexts[previous].copy()
+            more |= {"beta": self.beta, "guide": self.guides, "guide_context": guide_context}
+        return Plan(plan_id, context, **more)
+
+    def _looks_ahead(self) -> bool:
+        """Return whether the next plan is for the final context, wherever the curriculum is."""
+        if not self.look_every or self.progress.finished:
+            return False
+        return self._confirmed > 0 or self._since + 1 >= self.look_every
 
     def context_of(self, plan_id: int) -> int:
         """Return the index of a plan's context."""
         self._check_plan_id(plan_id)
+        if plan_id in self._looks:
+            return self.curriculum.K
         return next(k for first, k in reversed(self._firsts) if first <= plan_id)
 
     def _take(self, end: EpisodeEnd) -> str | None:
         """Count an episode, and advance if the context is mastered."""
+        if end.plan_id in self._looks:
+            return self._look(end)
         if self.context_of(end.plan_id) != self.k:
             self.late += 1
             return None
@@ -227,10 +290,23 @@ class SequentialTeacher(CurriculumTeacher):
             self._remember(end)
         if not end.rolled_in or self.counted == "all":
             total = end.prefix_return + end.total
-            self.window.add(self._measure(end), success=self.successes and end.success)
+            success = self.successes and end.success
+            ended = success and end.terminated
+            self.window.add(self._measure(end), success=success, ended=ended)
             if self.when is not None:
                 self.when.add(total)
         return self._judge()
+
+    def _look(self, end: EpisodeEnd) -> str | None:
+        """Count an episode under the final context; go there if it is solved already."""
+        success = end.success if self.successes else end.total > self.threshold
+        self._confirmed = self._confirmed + 1 if success else 0
+        if self.progress.finished or self._confirmed < CONFIRMED:
+            return None
+        reason = f"{CONFIRMED} episodes in a row succeeded under the final context, looked at ahead"
+        self.where.previous = self.k  # whose policy goes this far
+        self._enter(self.curriculum.K, reason)
+        return reason
 
     def _measure(self, end: EpisodeEnd) -> float:
         """Return the number that an episode adds to the window."""
@@ -271,12 +347,14 @@ class SequentialTeacher(CurriculumTeacher):
             self._before = self.window.mean
             self._enter(k, mastered + skipped)
             return mastered + skipped
+        if progress.completed is not None:  # the final context is never too hard again
+            return None
         easier = self.where.back(self.curriculum.positions, progress.k, self._recent)
         if easier == progress.k:
             return None
+        lost = len(self._recent) - max((i for i, s in enumerate(self._recent, 1) if s), default=0)
         reason = (
-            f"no reward in {getattr(self.where, 'patience', RECENT)} episodes under context "
-            f"{progress.k}: back to context {easier}"
+            f"no reward in {lost} episodes under context {progress.k}: back to context {easier}"
         )
         self._enter(easier, reason)
         return reason
@@ -303,6 +381,7 @@ class SequentialTeacher(CurriculumTeacher):
         self.window.restart()
         self._firsts = (*self._firsts, (self._next_id, k))
         self._early = self._recent = ()
+        self._confirmed = 0
         if self.when is not None:
             self.when.begin(self._base(k), self._before)
 

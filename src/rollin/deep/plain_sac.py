@@ -22,7 +22,7 @@ from rollin.streams import Streams
 
 @dataclass(slots=True)
 class SACStep:
-    """One environment step."""
+    """One environment step; update: the last one made at it, None without one."""
 
     step: int
     reward: float
@@ -40,11 +40,14 @@ def train_sac(
     p: float | None = None,
     step: int = 0,
 ) -> Iterator[SACStep]:
-    """Act, store, learn, for ever: `warmup` uniformly random actions, then one update per step.
+    """Act, store, learn, for ever: `warmup` uniformly random actions, then the learner's policy.
 
-    p: parameter of geometric replay sampling; uniform if None. step: environment steps so far.
+    Its options `update_every` and `updates_per_step` say when it learns; by default it makes one
+    update at every step. p: parameter of geometric replay sampling; uniform if None. step:
+    environment steps so far.
     """
     check_warmup(warmup, len(learner.batch))
+    config = learner.config
     prefetcher = Prefetcher(learner, replay, streams, p)
     while True:
         with _location(step + 1):
@@ -53,10 +56,12 @@ def train_sac(
         episode_end = False
         while not episode_end:
             step += 1
+            learns = step > warmup and step % config.update_every == 0
+            if learns:
+                prefetcher.begin()
             if step <= warmup:
                 action = streams["warmup"].uniform(-1, 1, env.action_size).astype(np.float32)
             else:
-                prefetcher.begin()
                 action = learner.act(observation)
             with _location(step):
                 result = env.step(action)
@@ -64,7 +69,9 @@ def train_sac(
                 observation, action, result.reward, result.observation,
                 terminated=result.terminated, truncated=result.truncated,
             )  # fmt: skip
-            info = prefetcher.update() if step > warmup else None
+            info = None
+            for _ in range(config.updates_per_step if learns else 0):
+                info = prefetcher.update()
             episode_end = result.terminated or result.truncated
             observation = result.observation
             yield SACStep(step, result.reward, episode_end, info)

@@ -72,6 +72,7 @@ class Episode:
 class RollinStep:
     """One environment step: who acted under which context, what was updated, what ended.
 
+    main, exp: the last update of each agent at this step, None without one.
     mastered: why the context is mastered, at the end of the episode that showed it; or why the
     teacher returned to an easier one.
     """
@@ -116,6 +117,7 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
     then: Actor = "main" if options.explorer == "main" else "exp"
     records_rollin = options.prefix == "replay"
     short = options.updates == "short"
+    every, per_step = main.config.update_every, main.config.updates_per_step
     contexts = state.curriculum.contexts.astype(np.float32)
     learn = Updates(state)
     go_explore = GoExplore(options.go_explore, env, streams)
@@ -147,7 +149,7 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
             else:
                 agent, context = state.guide, previous  # 20
                 roll_in.advance()  # 21
-            learning = recorded and step > options.warmup
+            learning = recorded and step > options.warmup and step % every == 0
             main_learns = learning and (short or actor == "main")  # 28
             exp_learns = learning and (short or actor == "exp")
             with _location(episode, step):
@@ -165,10 +167,13 @@ def train_rollin(state: DeepState) -> Iterator[RollinStep]:
                     s, a, result.reward, result.observation, context=omega, outcome=outcome,
                     terminated=result.terminated, truncated=result.truncated, recorded=recorded,
                 )  # fmt: skip
-                main_info = learn.main() if main_learns else None  # 29
+                main_info = exp_info = None
+                for _ in range(per_step if main_learns else 0):
+                    main_info = learn.main()  # 29
                 if actor == "exp":  # 31
                     D_exp.take_newest()  # 32
-                exp_info = learn.exp() if exp_learns else None  # 33
+                for _ in range(per_step if exp_learns else 0):
+                    exp_info = learn.exp()  # 33
                 success = episode.success or env.is_success(outcome, omega)
             episode.count(actor, result.reward, success, result.measured)
             s = result.observation  # 35
@@ -192,7 +197,7 @@ def finish_episode(
     recorded = state.options.prefix == "replay"  # all of an episode's steps are rows of D
     wanted = plan.trace and (not episode.rollin or (recorded and "rollin-trace" in teacher.wants))
     trace = D.outcomes(np.arange(D.total - rows, D.total)) if wanted else None
-    if state.options.better:
+    if state.options.better and episode.k == teacher.progress.k:  # not one that looked ahead
         state.better.take(rows, episode.total)
     advances = len(state.progress.advances)
     guides = teacher.guides
@@ -219,7 +224,7 @@ class Updates:
             self._prefetcher = Prefetcher(state.main, state.D, state.main.streams, self._p)
 
     def begin(self) -> None:
-        """Begin the update of π_main that the next row of D will be followed by."""
+        """Begin the first update of π_main that the next row of D will be followed by."""
         if self._prefetcher is not None:
             self._prefetcher.begin()
 

@@ -6,7 +6,8 @@ deterministic policy solves at the end, and its return on the last one. Nothing 
 teachers have the defaults of `rollin.teachers`, and `hand` each task's own R and Δ. `ours` also
 learns more often from better episodes, which only a walk can offer; `ours-plain` does not, and is
 the one on wholly equal terms. The gap recomputes rewards of earlier episodes where an environment
-can; the other teachers do not ask.
+can; the other teachers do not ask. These two have the gap rule and halving steps, which
+`--adaptive` stood for before 0.3.0; `adaptive` is what it stands for now.
 """
 
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ NEED_ROLLIN = ("jsrl", "archive")  # which are nothing without
 NO_ROLLIN = ("fixed", "reverse")  # no context to roll in from; a start that is set already
 READINGS = (MetricAt("goals"), MetricAt("return_final"))
 BASELINE = "teacher=ours,beta=0"
+HALVING: dict[str, Any] = {"rule": "gap", "stride": "halving", "counted": "main", "better": 0.25}
 SHARED: dict[str, Any] = {"steps": STEPS, "goals": GOALS, "log_every": 25_000}
 
 
@@ -47,8 +49,9 @@ def _walks(task: str) -> Iterator[Condition]:
     by_hand: dict[str, Any] = {"rule": "return", "delta": TASKS[task].delta}
     for beta in (0.0, BETA):
         yield _condition(task, "hand", beta, **by_hand)
-        yield _condition(task, "ours", beta, adaptive=True)
-    yield _condition(task, "ours-plain", 0.0, adaptive=True, better=0.0)
+        yield _condition(task, "ours", beta, **HALVING)
+    yield _condition(task, "ours-plain", 0.0, **{**HALVING, "better": 0.0})
+    yield _condition(task, "adaptive", 0.0, adaptive=True)
 
 
 def _teachers(task: str) -> Iterator[Condition]:

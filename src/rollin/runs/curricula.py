@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.curriculum.contexts import FINEST, Curriculum, EpisodeRule, ReturnThreshold, SuccessRate
-from rollin.curriculum.mastery import Gap, MasteryRule, Plateau
+from rollin.curriculum.mastery import EarlyGap, Gap, MasteryRule, Plateau
 from rollin.curriculum.reached_goals import Fulfils, ReachedGoalsTeacher
-from rollin.curriculum.sequential import Halving, Relabelled, SequentialTeacher, Steps
+from rollin.curriculum.sequential import Bold, Halving, Relabelled, SequentialTeacher, Steps
 from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.deep.evaluate import Evaluation, evaluate_policy
 from rollin.deep.state import check_relabelling
@@ -27,7 +27,13 @@ from rollin.policy import Float, Policy
 from rollin.runs.checkpoint import read_checkpoint
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.deep import policy_tensors
-from rollin.runs.engines.rollin_options import RULES_WITHOUT, VISITED, WALK, RollinConfig
+from rollin.runs.engines.rollin_options import (
+    ADAPTING,
+    RULES_WITHOUT,
+    VISITED,
+    WALK,
+    RollinConfig,
+)
 from rollin.runs.exported import ExportedPolicy, Trained
 from rollin.runs.files import converted
 from rollin.runs.spec import RunSpec
@@ -36,6 +42,7 @@ from rollin.streams import Streams
 from rollin.untrusted import finite, parse_json
 
 STEP = 1 / 12  # of the path: the first step where none is given
+LOOK_EVERY = 10  # episodes, of which one is played under the final context with bold steps
 
 
 def env_of(spec: RunSpec[RollinConfig], render_mode: str | None = None) -> ContextEnv:
@@ -168,13 +175,15 @@ def teacher_of(
                 "another teacher."
             )
         return teacher
+    where = _where(config, curriculum)
     return SequentialTeacher(
         curriculum,
         options.rolls_in,
         counted=options.counted,
         scratch=options.method == "scratch",
         when=_when(config, curriculum),
-        where=_where(config, curriculum),
+        where=where,
+        look_every=LOOK_EVERY if isinstance(where, Bold) else 0,
         relabelled=_relabelled(env) if examined.without is None else None,
         successes=examined.successes,
     )
@@ -184,21 +193,23 @@ def _when(config: RollinConfig, curriculum: Curriculum) -> MasteryRule | None:
     """Who says that a context is mastered; None: the curriculum's own rule."""
     if curriculum.rule is not None:
         return None
-    kind = Plateau if config.rule == "plateau" else Gap
-    return kind(window=curriculum.episodes)
+    kinds = {"gap": Gap, "plateau": Plateau}
+    return kinds.get(config.rule or "", EarlyGap)(window=curriculum.episodes)
 
 
 def halves(config: RollinConfig, curriculum: Curriculum) -> bool:
     """Whether the path is laid out finely, for steps that adapt themselves or for a teacher."""
     if config.stride is None:
         return curriculum.rule is None or config.teacher != WALK
-    return config.stride == "halving"
+    return config.stride in ADAPTING
 
 
 def _where(config: RollinConfig, curriculum: Curriculum) -> Steps | None:
     """Who chooses the next context; None: the curriculum's own list."""
     step = config.delta or STEP
-    return Halving(step, step) if halves(config, curriculum) else None
+    if not halves(config, curriculum):
+        return None
+    return Halving(step, step) if config.stride == "halving" else Bold(step)
 
 
 def _relabelled(env: ContextEnv) -> Relabelled | None:

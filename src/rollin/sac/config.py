@@ -12,7 +12,9 @@ from typing import Literal
 from rollin.checks import (
     MOST_ACTIVATIONS,
     MOST_SAMPLES,
+    MOST_STEPS,
     MOST_THREADS,
+    MOST_UPDATES,
     WIDEST,
     at_least,
     positive,
@@ -60,6 +62,11 @@ class SACConfig:
     threads: int = 1
     """Maximum number of threads per update (CPU learner; small networks use fewer). Any number
     gives the same result, bit for bit."""
+    update_every: int = field(default=1, metadata={"since": "0.3.0"})
+    """Learn only at steps whose number in the run is a multiple of this. Every environment step
+    counts, also random ones and those of roll-ins."""
+    updates_per_step: int = field(default=1, metadata={"since": "0.3.0"})
+    """Updates that an agent makes at each step at which it learns."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, Sequence) or isinstance(self.hidden, str):
@@ -86,6 +93,8 @@ class SACConfig:
         if self.precision == "auto":
             object.__setattr__(self, "precision", _fastest())
         at_least(1, "threads", self.threads, MOST_THREADS)
+        at_least(1, "update_every", self.update_every, MOST_STEPS)
+        at_least(1, "updates_per_step", self.updates_per_step, MOST_UPDATES)
         if self.threads > 1 and os.name != "posix":
             raise RollinError(f"threads must be 1 on this system, got {self.threads}.")
         for name in ("learning_rate", "initial_temperature", "head_gain"):
@@ -110,6 +119,15 @@ class SACConfig:
         -3.0
         """
         return -action_size / 2 if self.target_entropy is None else self.target_entropy
+
+    def first_update(self, warmup: int) -> int:
+        """Return the first step after the random ones at which an agent may learn.
+
+        >>> import rollin
+        >>> rollin.SACConfig(update_every=50).first_update(warmup=120)
+        150
+        """
+        return (warmup // self.update_every + 1) * self.update_every
 
 
 def _fastest() -> Literal["float32", "bfloat16"]:

@@ -458,7 +458,7 @@ class Prefetcher:
         self._gathered = False
 
     def begin(self) -> None:
-        """Begin the update that will follow the next row, if a thread is free."""
+        """Begin the first update that will follow the next row, if a thread is free."""
         if not self._starts_early:
             return
         learner = self._learner

@@ -125,8 +125,8 @@ class RollinEngine(Engine[RollinConfig]):
         )
 
     def warmup(self, config: RollinConfig) -> int:
-        """Random steps before the first update."""
-        return config.algorithm.warmup
+        """Steps before the first update."""
+        return config.sac.first_update(config.algorithm.warmup) - 1
 
     def demands(self, spec: RunSpec[RollinConfig], gpus: float = 0.0) -> Demands:
         """Cores, a share of a GPU, and memory, of which the replay takes most."""

@@ -20,11 +20,12 @@ from rollin.sac.config import LearnerName, SACConfig
 
 LARGEST_RETURN = 1e30  # of a threshold
 MOST_GOALS = 1000  # of the evaluation at the end
-RULES_WITHOUT = ("gap", "plateau")  # a threshold
+RULES_WITHOUT = ("early-gap", "gap", "plateau")  # a threshold
+ADAPTING = ("bold", "halving")  # steps
 WALK, VISITED = "walk", "visited"
 ADAPTIVE: Mapping[str, Any] = {
-    "rule": "gap",
-    "stride": "halving",
+    "rule": "early-gap",
+    "stride": "bold",
     "counted": "main",
     "better": 0.25,
 }
@@ -54,11 +55,12 @@ class RollinConfig(RunConfig):
     """What chooses contexts. walk: the contexts of the curriculum in order, as in the paper.
     visited: goals that earlier episodes reached, between a start and a final goal. {names}: other
     curricula on the same path, with roll-in from the nearest mastered context if β > 0."""
-    rule: Literal["return", "success", "gap", "plateau"] | None = None
+    rule: Literal["return", "success", "early-gap", "gap", "plateau"] | None = None
     """When a context is mastered. return, success: the mean return, or the success rate, exceeds
     --threshold. Without a threshold (our extension), gap: the mean return covers most of the gap
-    between the previous policy and the best return; plateau: the return has stopped improving.
-    Default: the environment's own rule, or gap if it has none."""
+    between the previous policy and the best return; early-gap: the same, after five episodes where
+    these are clear; plateau: the return has stopped improving. Default: the environment's own rule,
+    or early-gap if it has none."""
     threshold: float | None = None
     """Mean return R, or success rate, that the last episodes must exceed. Default: the
     environment's own."""
@@ -77,11 +79,14 @@ class RollinConfig(RunConfig):
     delta: float | None = None
     """Step Δ of the curriculum along its path of length 1, as a number or as 1/24. Default: the
     environment's own, or 0.1 with --path."""
-    stride: Literal["fixed", "halving"] | None = field(default=None, metadata={"since": "0.2.0"})
-    """Steps along the path: fixed, Δ each; halving (our extension): Δ, or 1/12, is the first and
+    stride: Literal["fixed", "bold", "halving"] | None = field(
+        default=None, metadata={"since": "0.2.0"}
+    )
+    """Steps along the path: fixed, Δ each. halving (our extension): Δ, or 1/12, is the first and
     the largest, halved where π_main sees no reward for ten episodes, doubled where it succeeds at
-    once. Default: fixed, or halving where neither the options nor the environment have a
-    threshold."""
+    once. bold: the same, but steps double up to the whole path until one was too long, and one
+    episode in ten is played under the final context. Default: fixed, or bold where neither the
+    options nor the environment have a threshold."""
     start: float | None = None
     """Position on the path at which the curriculum starts, as a number or as 1/24. Default: the
     environment's own (antmaze-umaze: Δ, our choice), or 0 with --path."""
@@ -154,7 +159,7 @@ class RollinConfig(RunConfig):
         """Refuse even spacing where another option places the contexts."""
         others = {
             "--start": self.start is not None, "--contexts": self.contexts is not None,
-            "--as-printed": self.literal, "--stride halving": self.stride == "halving",
+            "--as-printed": self.literal, f"--stride {self.stride}": self.stride in ADAPTING,
             f"--teacher {self.teacher}": self.teacher != WALK,
         }  # fmt: skip
         given = [name for name, placed in others.items() if placed]

@@ -227,7 +227,7 @@ class RollinRun(Driver[RollinConfig]):
             self.last_updates["main"] = event.main
         if event.exp is not None:
             self.last_updates["exp"] = event.exp
-            self.counters.updates_exp += 1
+            self.counters.updates_exp += self.config.sac.updates_per_step
         if event.episode is None:
             return False
         self._count(event.episode)
@@ -298,8 +298,8 @@ class RollinRun(Driver[RollinConfig]):
         counters.measured = (0.0,) * len(self.env.measures)
 
     def warmed(self) -> bool:
-        """Whether the random first steps are over."""
-        return self.step > self.config.algorithm.warmup
+        """Whether there was a step at which an agent may learn."""
+        return self.step >= self.config.sac.first_update(self.config.algorithm.warmup)
 
     def status(self) -> dict[str, Any]:
         """Where the run stands."""
@@ -371,11 +371,7 @@ class RollinRun(Driver[RollinConfig]):
         """Return why the run learned nothing or does not advance; ended: all its episodes."""
         progress = self.state.progress
         if not self.warmed():
-            return (
-                f"Nothing was learned: all {self.step:,} steps were random, because "
-                f"--learning-starts is {self.config.algorithm.warmup:,}. Give more --steps, or a "
-                "smaller --learning-starts."
-            )
+            return self._without_update()
         stalled = None
         if progress.completed is None:
             stalled = stall(
@@ -388,6 +384,20 @@ class RollinRun(Driver[RollinConfig]):
                 successes=self._examined.successes,
             )
         return stalled or self._examined.without
+
+    def _without_update(self) -> str:
+        """Return why the run learned nothing, and what to do."""
+        warmup, every = self.config.algorithm.warmup, self.config.sac.update_every
+        if self.step > warmup:
+            return (
+                f"Nothing was learned: of {self.step:,} steps, none after the first {warmup:,} is "
+                f"a multiple of --update-every ({every:,}). Give more --steps, or a smaller "
+                "--update-every."
+            )
+        return (
+            f"Nothing was learned: all {self.step:,} steps were random, because --learning-starts "
+            f"is {warmup:,}. Give more --steps, or a smaller --learning-starts."
+        )
 
     def _remedies(self) -> Remedies:
         """Options that this run could still use."""

@@ -33,7 +33,7 @@ class Remedies:
         if config.teacher != WALK or config.algorithm.method == "scratch":
             return cls(relabel, teacher=config.teacher)
         smaller = ("a smaller --delta",) if curriculum.path is not None else ()
-        halving = () if halves(config, curriculum) else ("--stride halving",)
+        halving = () if halves(config, curriculum) else ("--stride bold",)
         return cls(relabel, smaller + halving, "" if curriculum.rule is None else "--adaptive")
 
     def without_success(self, k: int) -> str:
@@ -104,7 +104,7 @@ def _adaptive(teacher: Any, where: str) -> str | None:
     if window.mean > bar:
         return (
             f"{where}: {mean} exceeds {bar:.6g}, and better returns still come. Give more --steps, "
-            "or --rule gap, which does not wait for the best."
+            "or --rule early-gap, which does not wait for the best."
         )
     if window.largest <= when.threshold(Window(1)):  # which no window exceeds, however it scatters
         return (

@@ -69,6 +69,12 @@ class SACRunConfig(RunConfig):
                 f"--steps must be more than --learning-starts ({self.warmup}), got {self.steps}: "
                 "learning begins after the random steps."
             )
+        first = self.sac.first_update(self.warmup)
+        if self.steps < first:
+            raise RollinError(
+                f"--steps must be at least {first}, got {self.steps}: no earlier step after the "
+                f"random ones is a multiple of --update-every ({self.sac.update_every})."
+            )
         if self.sampling not in ("uniform", "geometric"):
             raise RollinError(f"--sampling must be uniform or geometric, got {self.sampling!r}.")
         if not 0 < self.p < 1:
@@ -283,7 +289,8 @@ class SACEngine(Engine[SACRunConfig]):
 
     def canonical(self, task: str, config: SACRunConfig) -> SACRunConfig:
         """Without what does not make another condition."""
-        plain = replace(config, seed=0, steps=config.warmup + 1, log_every=1, log=())
+        steps = config.sac.first_update(config.warmup)  # the fewest that there can be
+        plain = replace(config, seed=0, steps=steps, log_every=1, log=())
         return without_logging(plain)
 
     def demands(self, spec: RunSpec[SACRunConfig], gpus: float = 0.0) -> Demands:
