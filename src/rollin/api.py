@@ -33,7 +33,7 @@ from rollin.envs.registry import (
     make_raw,
     parse_env_options,
 )
-from rollin.errors import RollinError, in_python
+from rollin.errors import RollinError, in_python, short_repr
 from rollin.policy import Policy
 from rollin.runs.curricula import check_for_run, curriculum_of, teacher_of
 from rollin.runs.directory import RunDirectory
@@ -46,7 +46,6 @@ from rollin.runs.engines.rollin_run import RollinRun, trained_policy
 from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunConfig, RunSpec, configured
 from rollin.tasks import plain_name
-from rollin.texts import short_repr
 from rollin.train_options import PrepareOptions, TrainOptions
 
 OWN_NAMES = (

@@ -14,9 +14,8 @@ from rollin.envs.box_env import Env
 from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.contextual import check_context
 from rollin.envs.registry import make_raw
-from rollin.errors import RollinError, in_python
+from rollin.errors import RollinError, in_python, short_repr
 from rollin.policy import Policy
-from rollin.texts import short_repr
 
 
 @dataclass(frozen=True, repr=False)

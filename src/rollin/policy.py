@@ -18,8 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.checks import shown
-from rollin.errors import RollinError, install_hint, reason
-from rollin.texts import one_line
+from rollin.errors import RollinError, install_hint, one_line, reason
 from rollin.untrusted import LARGEST_POLICY, read_bounded
 
 Float = NDArray[np.float32]

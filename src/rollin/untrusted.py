@@ -8,13 +8,14 @@ checked before any of it is read: a sparse file of terabytes takes no space on a
 import ast
 import errno
 import importlib
+import io
 import json
 import math
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -154,6 +155,52 @@ def too_deep() -> ExcessError:
 def too_long() -> ExcessError:
     """Return the error for whole numbers of too many digits."""
     return ExcessError(f"it holds a whole number of more than {MOST_DIGITS} digits")
+
+
+# ------------------------------------------------------------------ tables
+#
+# A spreadsheet evaluates a cell that begins like a formula.
+
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""The beginning of a formula in a spreadsheet, also in full-width letters or with apostrophes."""
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+_NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*", re.ASCII)
+"""Numbers as rollin writes them: no formula, even if they begin with a sign."""
+
+_END = "\r\n"  # cells that hold either letter are then in quotes; files have \n
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV; an apostrophe precedes text that a spreadsheet would read as a formula.
+
+    Numbers stay as they are, also negative ones.
+    """
+    import csv  # here: `rollin --help` needs no tables
+
+    lines = []
+    for row in rows:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator=_END)
+        writer.writerow([_quoted(cell) if isinstance(cell, str) else cell for cell in row])
+        lines.append(out.getvalue().removesuffix(_END) + "\n")
+    return "".join(lines)
+
+
+def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the rows of CSV without the apostrophes of `csv_text`; raise `csv.Error` if damaged."""
+    import csv
+
+    for row in csv.reader(lines, strict=True):
+        yield [_unquoted(cell) for cell in row]
+
+
+def _quoted(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBERS.fullmatch(cell) else cell
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 # ------------------------------------------------------------------ code

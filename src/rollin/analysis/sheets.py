@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.errors import RollinError
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 
 
 class Sheet(NamedTuple):

@@ -26,9 +26,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from rollin.errors import RollinError
+from rollin.errors import RollinError, visible
 from rollin.runs.systems import STOPS
-from rollin.texts import visible
 from rollin.untrusted import CALLS
 
 if TYPE_CHECKING:

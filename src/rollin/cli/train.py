@@ -29,7 +29,7 @@ from rollin.cli.options import (
     parse,
     read,
 )
-from rollin.errors import RollinError
+from rollin.errors import LONGEST, RollinError, one_line
 from rollin.runs.checkpoint import written_with
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import Engine, engine_for, engine_of, engines, run, spec_of
@@ -37,7 +37,6 @@ from rollin.runs.files import check_trust
 from rollin.runs.spec import Job, JobEvent, RunSpec, configured
 from rollin.runs.systems import changed_since
 from rollin.tasks import TASKS, plain_name
-from rollin.texts import LONGEST, one_line
 from rollin.untrusted import is_factory, name_code
 
 ABOUT = """Train on a task. If interrupted, the same command resumes the run.

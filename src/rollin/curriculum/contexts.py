@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import at_least, check_literals, require_number, shown
 from rollin.curriculum.progress import Progress, Window
-from rollin.errors import RollinError
-from rollin.texts import short_repr
+from rollin.errors import RollinError, short_repr
 
 # ------------------------------------------------------------------ rules
 #

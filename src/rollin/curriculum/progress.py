@@ -15,9 +15,8 @@ from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origi
 import numpy as np
 from numpy.random import Generator
 
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.streams import pack_generator, unpack_generator
-from rollin.texts import short_repr
 
 RATES = (0.5, 0.9)  # success rates that the sequential test decides between
 ODDS = 18.0  # which the higher one must reach: five successes in a row do, or eight of nine

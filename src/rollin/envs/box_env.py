@@ -23,9 +23,9 @@ from rollin.errors import (
     foreign,
     format_exception,
     install_hint,
+    one_line,
     place_of,
 )
-from rollin.texts import one_line
 from rollin.untrusted import CALLS, check_code, from_here
 
 Env = gymnasium.Env[Any, Any]

@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.analysis.results import Place, ReadingTable, StudyResults, reading_tables
+from rollin.errors import one_line
 from rollin.report.labels import NONE, label_text, percent, place_text, published_at, table_title
-from rollin.texts import csv_text, one_line
+from rollin.untrusted import csv_text
 
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from rollin.analysis.results import Place, ReadingTable, StudyResults
 from rollin.analysis.statistics import Summary
+from rollin.errors import one_line
 from rollin.runs.engines import metric
 from rollin.runs.records import MetricAt
 from rollin.runs.spec import digest
-from rollin.texts import one_line
 
 _SYMBOLS = {"alpha": "α = ", "delta": "Δ = ", "noise": "noise ", "beta": "β = "}
 _PLAIN = ("reward", "setting", "sampling", "env", "method", "options")

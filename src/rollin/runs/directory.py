@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.checks import flag
-from rollin.errors import RollinError, reason
+from rollin.errors import LONGEST, RollinError, one_line, reason
 from rollin.runs.files import (
     TEMPORARY,
     ConfigFile,
@@ -54,7 +54,6 @@ from rollin.runs.systems import (
     take_lock,
     versions,
 )
-from rollin.texts import LONGEST, one_line
 from rollin.untrusted import (
     LARGEST_POLICY,
     LARGEST_STATUS,

@@ -21,11 +21,10 @@ import msgspec
 from msgspec import Meta
 
 from rollin.curriculum.progress import Advance
-from rollin.errors import RollinError, install_hint, sentence, show_traceback
+from rollin.errors import RollinError, install_hint, one_line, sentence, show_traceback
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import Count, own_directory, read_file, write_json
 from rollin.runs.spec import RunSpec, flat
-from rollin.texts import one_line
 
 FILE = "loggers.json"
 

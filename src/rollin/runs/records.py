@@ -20,8 +20,7 @@ from rollin.curriculum.progress import Progress
 from rollin.deprecated import warn_renamed
 from rollin.errors import RollinError
 from rollin.runs.files import Outcome
-from rollin.texts import csv_rows, csv_text
-from rollin.untrusted import LARGEST_RECORDS, open_bounded
+from rollin.untrusted import LARGEST_RECORDS, csv_rows, csv_text, open_bounded
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
 MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one

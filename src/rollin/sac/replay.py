@@ -17,12 +17,11 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from rollin.checks import at_least, instance
-from rollin.errors import RollinError, reason
+from rollin.errors import RollinError, reason, short_repr
 from rollin.sac.cpu import rng
 from rollin.sac.cpu.rng import Rows, draw_ages, source
 from rollin.sac.learner import Float, SACLearner, UpdateInfo
 from rollin.streams import Streams
-from rollin.texts import short_repr
 from rollin.untrusted import LARGEST_REPLAY, check_size
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED

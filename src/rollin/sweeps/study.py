@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from rollin.checks import at_least, did_you_mean, shown
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import MOST, Labels, Name, Names, converted
@@ -32,7 +32,6 @@ from rollin.sweeps.condition import (
     usual_readings,
 )
 from rollin.sweeps.sweep import ConditionEntry, StudyEntry, StudyKind, Sweep, SweepFile
-from rollin.texts import short_repr
 from rollin.untrusted import (
     DEEPEST,
     LARGEST_STATUS,
