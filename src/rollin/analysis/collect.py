@@ -393,8 +393,8 @@ def _quantities(records: Sequence[Record]) -> list[str]:
     engines = dict.fromkeys(run.engine for run in records)
     declared = {one.name: one.headline for name in engines for one in engine(name).metrics}
     names = dict.fromkeys([*declared, *(name for run in records for name in run.curve.quantities)])
-    shown = [name for name in names if declared.get(name, True)]
-    return [name for name in shown if any(r.value(MetricAt(name)) is not None for r in records)]
+    headlines = [name for name in names if declared.get(name, True)]
+    return [name for name in headlines if any(r.value(MetricAt(name)) is not None for r in records)]
 
 
 def _baseline(labels: Sequence[Mapping[str, str]]) -> str:

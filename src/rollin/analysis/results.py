@@ -252,18 +252,18 @@ def _fill(
     """Studies that together show all of these conditions, chosen greedily."""
     left = list(candidates)
     chosen: list[Study] = []
-    shown: set[tuple[Condition, MetricAt | None]] = set()
+    covered: set[tuple[Condition, MetricAt | None]] = set()
 
     def new(study: Study) -> set[tuple[Condition, MetricAt | None]]:
         # None: the curves of a condition, which every study shows
         read = (*study.readings, None)
-        return {(c, r) for c in study.conditions if c in conditions for r in read} - shown
+        return {(c, r) for c in study.conditions if c in conditions for r in read} - covered
 
     while left:
         best = max(left, key=lambda study: (len(new(study)), -len(study.conditions)))
         if not new(best):
             break
-        shown |= new(best)
+        covered |= new(best)
         chosen.append(best)
         left.remove(best)
     return [study for study in candidates if study in chosen]
@@ -438,8 +438,8 @@ def _names(results: StudyResults) -> list[str]:
     """Names of the labels of a panel: those that lay out the table, and those that differ."""
     across = results.study.across
     names = dict.fromkeys(n for c in results.runs for n in c.labels if n not in across)
-    shown = (*differing(list(results.runs)), *results.study.rows)
-    return [name for name in names if name in shown] or list(names)
+    telling = (*differing(list(results.runs)), *results.study.rows)
+    return [name for name in names if name in telling] or list(names)
 
 
 def _line(results: StudyResults, quantity: str, condition: Condition) -> Line | None:

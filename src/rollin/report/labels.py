@@ -131,8 +131,8 @@ def percent(scale: float) -> str:
 
 def signed(value: float, digits: int) -> str:
     """A difference with its sign; none before a zero."""
-    shown = f"{value:+.{digits}f}"
-    return shown[1:] if float(shown) == 0 else shown.replace("-", "−")
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
 def warnings(results: StudyResults) -> list[str]:

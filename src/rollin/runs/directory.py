@@ -155,14 +155,14 @@ class RunDirectory:
 
     def _check_same(self, spec: RunSpec[Any], task: str | None) -> None:
         """Raise if this is another run, or one whose task has changed."""
-        kept = self.config
-        difference = _difference(kept, spec)
+        recorded = self.config
+        difference = _difference(recorded, spec)
         if difference:
             raise RollinError(
                 f"{self.path} holds another run ({difference}): "
                 "use the same options to resume it, or another --out."
             )
-        if None not in (task, kept.fingerprint) and kept.fingerprint != task:
+        if None not in (task, recorded.fingerprint) and recorded.fingerprint != task:
             raise RollinError(
                 f"{spec.task} is no longer the task that {self.path} was started with: restore "
                 "it (a run started by rollin.train in Python is resumed by the same call), or use "
@@ -329,7 +329,7 @@ class RunDirectory:
 
     def write_status(self, state: str, **values: Any) -> None:
         """Write status.json; failures are ignored."""
-        told = {
+        content = {
             "state": state,
             "pid": os.getpid(),
             "began": process_began(os.getpid()),
@@ -337,15 +337,15 @@ class RunDirectory:
             "updated": round(time.time(), 1),
             **values,
         }
-        if "error" in told:
-            told["error"] = one_line(str(told["error"]), LONGEST)
+        if "error" in content:
+            content["error"] = one_line(str(content["error"]), LONGEST)
         with suppress(RollinError):
-            write_json(self.path / "status.json", told, durable=False)
+            write_json(self.path / "status.json", content, durable=False)
 
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final quantities, with checksums of them and of the other files; it is done."""
-        kept = [name for name in KEPT if os.path.lexists(self.path / name)]
-        sums = {name: file_sha256(self.path / name, sys.maxsize) for name in kept}
+        names = [name for name in KEPT if os.path.lexists(self.path / name)]
+        sums = {name: file_sha256(self.path / name, sys.maxsize) for name in names}
         path, whole = self.path / RESULT, {**values, "sha256": sums}
         whole["sha256"] = {**sums, RESULT: sealed(whole)}
         write_json(path, whole)

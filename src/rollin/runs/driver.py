@@ -233,8 +233,8 @@ class Driver(ABC, Generic[Config]):
 
     def write_result(self, **more: Any) -> None:
         """Write result.json: the last row of metrics.csv and the outcome; more: fields of it."""
-        told = {"spec_hash": self.spec.hash, "versions": versions()}
-        self.directory.write_result({**self._last, **self.outcome(), **more, **told})
+        origin = {"spec_hash": self.spec.hash, "versions": versions()}
+        self.directory.write_result({**self._last, **self.outcome(), **more, **origin})
 
     def check_result(self) -> None:
         """Refuse what a finished run left if it is not what it wrote."""
@@ -316,10 +316,10 @@ class Driver(ABC, Generic[Config]):
             if self.row_due():
                 row = self.row()
                 self.metrics.write(row)
-                told = {**row, "steps_per_second": pace.rate}
-                board.write(told)
+                logged = {**row, "steps_per_second": pace.rate}
+                board.write(logged)
                 if others is not None:
-                    others.write(told, self.advances)
+                    others.write(logged, self.advances)
             self.seconds = spent_before + pace.tick(self.step)
             if pace.status_due():
                 self._report(pace)

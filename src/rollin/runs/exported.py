@@ -106,11 +106,11 @@ def write_policy(
     """
     make_directory(out)
     policy.save(out / POLICY)
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         **msgspec.to_builtins(about),
         "sha256": file_sha256(out / POLICY, LARGEST_POLICY),
     }
-    whole = {**told, "checksum": seal(told)}
+    whole = {**content, "checksum": seal(content)}
     write_atomically(out / CARD, card(converted(whole, PolicyFile, out / ABOUT)).encode())
     write_json(out / ABOUT, whole)

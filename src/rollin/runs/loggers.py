@@ -149,8 +149,8 @@ class Loggers:
                 self._leave(name, error)
 
     def _note(self) -> None:
-        told = msgspec.to_builtins(LoggersFile(self._logged))
-        write_json(self._directory.path / FILE, told, durable=False)
+        content = msgspec.to_builtins(LoggersFile(self._logged))
+        write_json(self._directory.path / FILE, content, durable=False)
 
     def _leave(self, name: str, error: Exception) -> None:
         """Continue without a logger, which is closed if it is open, and print a line."""
@@ -217,8 +217,8 @@ class WandbLogger:
 
     def advance(self, advance: Advance) -> None:
         """A switch of context."""
-        told = {"advance/k": advance.k, "advance/reason": advance.reason}
-        self._run.log(told, step=advance.step)
+        entry = {"advance/k": advance.k, "advance/reason": advance.reason}
+        self._run.log(entry, step=advance.step)
 
     def close(self, *, finished: bool) -> None:
         """End it; W&B takes one that was interrupted for crashed, until it resumes."""
@@ -287,8 +287,8 @@ class MlflowLogger:
     def advance(self, advance: Advance) -> None:
         """A switch of context: its number as a metric, its reason as a tag."""
         self.write(advance.step, {"advance/k": advance.k})
-        told = f"step {advance.step}: {advance.reason}"
-        self._client.set_tag(self._id, f"advance {advance.k}", told[:LONGEST_VALUE])
+        text = f"step {advance.step}: {advance.reason}"
+        self._client.set_tag(self._id, f"advance {advance.k}", text[:LONGEST_VALUE])
 
     def close(self, *, finished: bool) -> None:
         """End it, or mark it as interrupted."""

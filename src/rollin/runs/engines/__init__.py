@@ -125,9 +125,9 @@ class Engine(Generic[Config]):
         outcome = run.outcome()
         names = run.config.results or {}
         metrics = run.metrics(names)
-        kept = thinned(metrics["step"], outcome.step, at, self.points)
-        steps = metrics["step"][kept]
-        quantities = {name: metrics[name][kept] for name in names}
+        rows = thinned(metrics["step"], outcome.step, at, self.points)
+        steps = metrics["step"][rows]
+        quantities = {name: metrics[name][rows] for name in names}
         progress = outcome.progress()
         if not len(steps) or steps[-1] < outcome.step:
             steps = np.append(steps, outcome.step)

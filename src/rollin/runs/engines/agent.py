@@ -157,8 +157,8 @@ class AgentRun(RollinRun):
     def evaluate(self, context: Any) -> Evaluation:
         """Deterministic episodes of the agent under a context."""
 
-        def act(seen: Any, shown: Any) -> Any:
-            return self.state.agent.act(seen, shown, deterministic=True)
+        def act(observation: Any, omega: Any) -> Any:
+            return self.state.agent.act(observation, omega, deterministic=True)
 
         return evaluate_actor(self.test_env, act, context, self.config.eval_episodes)
 
@@ -194,8 +194,8 @@ class AgentRun(RollinRun):
         if self.state.resumable:
             saved = read_checkpoint(self.directory.checkpoint, self._hash)
             if saved is not None:
-                kept = join_state(saved.arrays, saved.values)
-                self.state.agent.set_state(decoded(kept["rollin"]["agent"]))
+                state = join_state(saved.arrays, saved.values)
+                self.state.agent.set_state(decoded(state["rollin"]["agent"]))
         return self.state.agent
 
     def warmed(self) -> bool:
