@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.records import Row, grouped, read, versions_of
 from rollin.analysis.sheets import markdown
-from rollin.report.charts import BASELINE, ROLLIN, SPARE, styled, to_png
+from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.records import Row, grouped, read, shares, shown, versions_of
 from rollin.analysis.sheets import markdown
-from rollin.report.charts import BASELINE, ROLLIN, styled, to_png
+from rollin.report.style import BASELINE, ROLLIN, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

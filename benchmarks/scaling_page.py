@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from benchmarks.records import Row, grouped, read, shares, versions_of
 from rollin.analysis.sheets import markdown
-from rollin.report.charts import BASELINE, ROLLIN, SPARE, styled, to_png
+from rollin.report.style import BASELINE, ROLLIN, SPARE, styled, to_png
 from rollin.runs.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

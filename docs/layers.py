@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from rollin.report.charts import BASELINE, INK, PAPER, ROLLIN, save_picture, styled
+from rollin.report.style import BASELINE, INK, PAPER, ROLLIN, save_picture, styled
 
 OUT = Path(__file__).parent / "images" / "layers.svg"
 LEFT, RIGHT, FILES, END = 0.6, 9.1, 9.35, 13.0  # of the boxes, and of the column of files

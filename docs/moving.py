@@ -25,7 +25,7 @@ from rollin.cli.evaluate import Film
 from rollin.curriculum.contexts import polyline
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.point_umaze import EDGE, FLOOR, GOAL, PATH, POINT, RADIUS, STONE, UMAZE, Canvas
-from rollin.report.charts import BASELINE, INK, PAPER, ROLLIN
+from rollin.report.style import BASELINE, INK, PAPER, ROLLIN
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine
 from rollin.runs.engines.rollin_options import SOLVED

@@ -26,8 +26,8 @@ from docs import moving
 from rollin.analysis.sheets import filled, texts_of
 from rollin.cli.evaluate import Film, gif_of
 from rollin.paper.numbers import numbers
-from rollin.report.charts import styled, to_png
 from rollin.report.maps import small_tasks
+from rollin.report.style import styled, to_png
 from rollin.runs.files import write_atomically
 from studies import (
     ablations_page,

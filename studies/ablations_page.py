@@ -20,7 +20,7 @@ from rollin.analysis.statistics import (
     outcomes,
     summarise,
 )
-from rollin.report.charts import BASELINE, beta_colour
+from rollin.report.style import BASELINE, beta_colour
 from rollin.runs.records import MetricAt, Record, read_records
 from studies.shared import RESULTS, mastered, minus
 

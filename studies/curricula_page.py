@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, exact_test
-from rollin.report.charts import BASELINE, beta_colour
+from rollin.report.style import BASELINE, beta_colour
 from rollin.runs.records import MetricAt, Record, read_records
 from studies import shared
 from studies.shared import NONE, RESULTS, committed, finished, minus

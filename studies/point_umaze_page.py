@@ -13,7 +13,7 @@ from scipy import stats
 from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes, summarise
-from rollin.report.charts import BASELINE, beta_colour
+from rollin.report.style import BASELINE, beta_colour
 from rollin.runs.records import Record, Switch, read_records
 from studies.shared import RESULTS, mastered
 

@@ -19,8 +19,9 @@ from rollin.curriculum.contexts import polyline
 from rollin.envs.point_umaze import PATH, UMAZE
 from rollin.paper import velocity
 from rollin.paper.antmaze import PROGRESS, STEP
-from rollin.report.charts import curves_figure, own_colour
+from rollin.report.charts import curves_figure
 from rollin.report.labels import method_text, quantity_text, summary_text
+from rollin.report.style import own_colour
 from rollin.runs.records import MetricAt, Record
 from rollin.sweeps.condition import Condition, Published
 from studies.robots import (

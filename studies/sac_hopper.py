@@ -16,7 +16,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rollin.report.charts import BASELINE, ROLLIN
+from rollin.report.style import BASELINE, ROLLIN
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.metrics import read_metrics

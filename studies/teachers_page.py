@@ -20,7 +20,7 @@ from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, improvement_interval, summarise
 from rollin.paper.curricula import FAMILY, GOALS, READINGS, SMALL_TASKS, studies
-from rollin.report.charts import BASELINE, ROLLIN, SPARE
+from rollin.report.style import BASELINE, ROLLIN, SPARE
 from rollin.runs.records import Record
 from studies import shared
 from studies.shared import committed, finished, minus

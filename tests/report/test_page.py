@@ -12,7 +12,7 @@ from rollin.analysis.collect import collect
 from rollin.analysis.results import StudyResults, reading_tables
 from rollin.cli import main
 from rollin.paper.tables import find_table, tables
-from rollin.report import charts
+from rollin.report import style
 from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.records import Costs, Curve, MetricAt, Record, read_records
@@ -298,8 +298,8 @@ def test_every_line_stands_out_from_light_and_dark_cards() -> None:
     for scheme in (light, light + dark):
         names = dict(re.findall(r"(--[\w-]+): (#\w{6})", scheme))
         card = luminance(names["--card"])
-        for colour in (charts.SCRATCH, *charts.BETA_COLOURS.values(), *charts.SPARE):
-            name = charts.THEME.get(colour)
+        for colour in (style.SCRATCH, *style.BETA_COLOURS.values(), *style.SPARE):
+            name = style.THEME.get(colour)
             line = luminance(names[f"--plot-{name}"] if name else colour)
             low, high = sorted((card, line))
             assert (high + 0.05) / (low + 0.05) >= 3, (colour, names["--card"])

@@ -12,7 +12,8 @@ from rollin.cli.train import parse_run
 from rollin.errors import RollinError
 from rollin.paper import antmaze, velocity
 from rollin.paper.tables import tables
-from rollin.report.charts import BETA_COLOURS, curves_figure, looks_by_name, looks_of
+from rollin.report.charts import curves_figure, looks_by_name
+from rollin.report.style import BETA_COLOURS, looks_of
 from rollin.runs import driver
 from rollin.runs.engines import condition_key, engine_for, engine_of, run
 from rollin.runs.files import read_json

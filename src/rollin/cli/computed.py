@@ -14,8 +14,8 @@ from rollin.cli.console import make_console
 from rollin.complexity.figures import families_figure, main_figure, terminal_table
 from rollin.complexity.study import FIT_FROM, NAME, curves_of, fits_csv, study
 from rollin.paper.numbers import numbers
-from rollin.report.charts import PICTURES, save_picture, styled
 from rollin.report.maps import goal_path, reward_maps
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.records import Record, write_records
 from rollin.sweeps.condition import select

@@ -30,9 +30,9 @@ from rollin.cli.options import Arg, parse
 from rollin.deep.evaluate import EVALUATION_SEED, Evaluation
 from rollin.envs.robot import choose_renderer
 from rollin.errors import RollinError, foreign, install_hint
-from rollin.report.charts import PICTURES, save_picture, styled
 from rollin.report.labels import SUCCESS
 from rollin.report.maps import episodes_figure
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.curricula import Playable
 from rollin.runs.engines import engine
 from rollin.runs.exported import open_trained

@@ -13,8 +13,9 @@ from rollin.cli.console import check_file, make_console
 from rollin.cli.options import Arg, parse
 from rollin.errors import RollinError
 from rollin.paper.tables import tables
-from rollin.report.charts import PICTURES, curves_figure, save_picture, styled
+from rollin.report.charts import curves_figure
 from rollin.report.maps import has_visits, visit_maps, visits_figure
+from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.records import Record
 
 MOST_MAPS = 16  # runs on one picture

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from rich.table import Table
 
 from rollin.complexity.study import SETTINGS, CostCurve, CurveName, Growth, Slope
-from rollin.report.charts import SCRATCH, beta_colour
+from rollin.report.style import SCRATCH, beta_colour
 
 NATURAL = "#0891b2"
 WIDTH = 9.4, 10.5  # inches, of the main figure and of the other families

@@ -20,8 +20,9 @@ from rollin.curriculum.contexts import Curriculum
 from rollin.envs.point_umaze import PATH, POINT, UMAZE, DeadEnd, PointMaze
 from rollin.envs.registry import make_raw
 from rollin.errors import RollinError
-from rollin.report.charts import BASELINE, ROLLIN, panel_grid
+from rollin.report.charts import panel_grid
 from rollin.report.labels import label_text, steps_text
+from rollin.report.style import BASELINE, ROLLIN
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine
 from rollin.runs.metrics import VISIT_COLUMNS, VISITS, cell_size, read_metrics

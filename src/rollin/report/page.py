@@ -24,7 +24,7 @@ from rollin import __version__
 from rollin.analysis.collect import Collection, group
 from rollin.analysis.findings import ENOUGH, setting_of
 from rollin.analysis.results import StudyResults, panels, results_of
-from rollin.report.charts import panels_figure, save_picture, styled, to_svg
+from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, safe_name, table_csv, table_latex
 from rollin.report.labels import (
     label_text,
@@ -35,6 +35,7 @@ from rollin.report.labels import (
     warnings,
 )
 from rollin.report.sections import section
+from rollin.report.style import save_picture, styled, to_svg
 from rollin.runs.engines import engine
 from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records

@@ -18,15 +18,7 @@ from rollin.analysis.findings import (
 )
 from rollin.analysis.results import Panel, Result, StudyResults, is_above, panels, reading_tables
 from rollin.analysis.statistics import improvement_interval
-from rollin.report.charts import (
-    line_id,
-    line_names,
-    looks_by_name,
-    panel_figure,
-    panel_title,
-    themed,
-    to_svg,
-)
+from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
 from rollin.report.exports import file_name
 from rollin.report.labels import (
     NONE,
@@ -38,6 +30,7 @@ from rollin.report.labels import (
     signed,
     summary_text,
 )
+from rollin.report.style import themed, to_svg
 from rollin.runs.engines import engine
 from rollin.runs.records import MetricAt
 from rollin.sweeps.condition import differing
