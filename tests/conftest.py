@@ -153,7 +153,7 @@ def mdp() -> ContextualMDP:
 
 @pytest.fixture
 def jobs_here(monkeypatch) -> None:
-    """`rollin reproduce` and `rollin sweep` do their runs in this process."""
+    """`rollin reproduce`, `sweep` and `compare` do their runs in this process."""
     monkeypatch.setattr(
         "rollin.cli.study_runs.executor_of",
         lambda place, out, command: lambda: HereExecutor(command),

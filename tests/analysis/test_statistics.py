@@ -20,6 +20,7 @@ from rollin.analysis.statistics import (
     exact_test,
     improvement_interval,
     iqm_interval,
+    normal_permutation,
     outcomes,
     probability_of_improvement,
     student_t,
@@ -330,3 +331,16 @@ def test_permutations_are_those_of_full_enumeration(ours: list[int], other: list
     seen = apart(tuple(range(len(ours))))
     expected = sum(distance >= seen for distance in splits) / len(splits)
     assert exact_permutation(ours, other) == expected
+
+
+@pytest.mark.parametrize("shift", [0, 20, 40, 70])
+def test_the_normal_approximation_is_near_the_exact_value(shift: int) -> None:
+    rng = np.random.default_rng(0)
+    ours, other = rng.integers(0, 200, 15).tolist(), rng.integers(shift, 200 + shift, 12).tolist()
+    exact = exact_permutation(ours, other)
+    assert normal_permutation(ours, other) == pytest.approx(exact, abs=0.01)
+    assert normal_permutation(other, ours) == pytest.approx(normal_permutation(ours, other))
+
+
+def test_equal_values_differ_in_no_split() -> None:
+    assert normal_permutation([3] * 40, [3] * 40) == 1.0

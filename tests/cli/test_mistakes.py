@@ -122,6 +122,26 @@ MISTAKES = {
     "sweep own.toml --trust --steps 9": "of its own: leave out --steps.",
     "sweep typo.toml": "unknown entry 'gird': expected",
     "sweep point-umaze GRID --out full": "full exists and is not a sweep",
+    # comparisons of a curriculum with its control
+    "compare": "rollin compare needs TASK: a contextual environment, as in rollin train.",
+    "compare point-umase": "Unknown task 'point-umase'. Did you mean point-umaze?",
+    "compare Pendulum-v1": "Pendulum-v1 (plain SAC) has no curriculum to compare: give a",
+    "compare four-rooms": "with β = 0 by rollin sweep four-rooms --grid beta=0,0.5",
+    "compare point-umaze --against moon": "--against must be one of scratch, baseline, uniform",
+    "compare point-umaze --method scratch": "--method scratch is the control of rollin compare",
+    "compare point-umaze --beta 0 --against baseline": "is its own control, baseline: change",
+    "compare point-umaze --method baseline --beta 0.1": "would do nothing: leave out one",
+    "compare point-umaze --teacher uniform --against uniform": "is its own control, uniform",
+    "compare point-umaze --grid beta=0,0.1": "point-umaze has no option grid.",
+    "compare point-umaze --seed 3": "seed is the study's own: give the number of seeds",
+    "compare point-umaze --adaptive --threshold 3": "--rule early-gap needs no threshold",
+    "compare point-umaze --seeds 0": "--seeds must be at least 1, got 0.",
+    "compare point-umaze --first-seed -1": "--first-seed must be at least 0, got -1.",
+    "compare point-umaze --scale 0": "--scale must be a finite number",
+    "compare point-umaze --scale 1e-9": "too few to train on",
+    "compare point-umaze --jobs 0": "--jobs must be at least 1, got 0.",
+    "compare tests.toys:no_curriculum": "The environment has no curriculum of its own",
+    "compare point-umaze --out full": "full exists and is not a sweep",
 }
 STUDY = 'task = "tests.toys:Line"\n[grid]\nbeta = [0, 0.4]\n'
 

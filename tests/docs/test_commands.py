@@ -29,6 +29,7 @@ SHORT: dict[tuple[str, str], list[str]] = {
     ("sweep", "four-rooms"): ["--steps=10", "--batch=10", "--seeds=1"],
     ("sweep", "mine.npz"): ["--steps=10", "--batch=10", "--seeds=1"],
     ("sweep", ""): [*DEEP, "--seeds=1"],
+    ("compare", ""): [*DEEP, "--seeds=1"],
     ("reproduce", "four-rooms"): ["--cells=reward=hard,alpha=0.001,beta=0", "--seeds=1",
                                   "--steps=10"],
     ("evaluate", ""): ["--episodes=1"],
@@ -127,6 +128,6 @@ def test_every_printed_command_works_in_order_in_one_directory(
         assert told.out.strip(), line
         if words[0] in ("train", "resume"):
             assert "result.json" in told.out, line
-        if words[0] in ("report", "sweep", "demo"):
+        if words[0] in ("report", "sweep", "compare", "demo"):
             assert "Report: " in told.out, line
     assert len(list(tmp_path.rglob("report.html"))) >= 4

@@ -101,8 +101,8 @@ def collect(
         reasons = f" Skipped {'; '.join(found.skipped[:2])}." if found.skipped else ""
         what = "run" if unfinished else "finished run"
         raise RollinError(
-            f"No {what} below {names}: give a directory that rollin train, demo, sweep or "
-            f"reproduce has written.{reasons}"
+            f"No {what} below {names}: give a directory that rollin train, demo, sweep, "
+            f"compare or reproduce has written.{reasons}"
         )
     return found
 

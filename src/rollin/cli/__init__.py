@@ -27,6 +27,7 @@ COMMANDS = {
     "export": "Export the policy of a run, with a page that describes it",
     "plot": "Plot learning curves of runs, with the published values",
     "sweep": "Sweep over a grid of options, with a report that compares them",
+    "compare": "Test whether a curriculum helps on a task",
     "reproduce": "Reproduce a table of the paper beside its published numbers",
     "theory": "Compute the paper's assumptions, constants and bounds on an MDP",
     "report": "Write an HTML report about directories of runs",

@@ -122,18 +122,28 @@ def make_study(options: SweepOptions, given: dict[str, Any]) -> Study:
             raise RollinError(
                 "A sweep needs a grid of options: --grid beta=0,0.1, or a study in a FILE.toml."
             )
-        preset = engine_for(what).preset(what)
-        listed = {n: _listed(n, v, type(preset)) for n, v in given.items()}
-        conditions = block(what, grid_from(tuple(map(with_own_names, options.grid))), listed)
-        plain = what.replace(":", ".").removesuffix(".npz").rpartition("/")[2] + "-sweep"
+        grid = grid_from(tuple(map(with_own_names, options.grid)))
+        conditions = block(what, grid, listed_options(what, given))
+        name = options.name or f"{file_name(what)}-sweep"
         seeds = options.seeds or SEEDS
-        study = checked_study(options.name or plain, conditions, usual_readings(what), seeds=seeds)
+        study = checked_study(name, conditions, usual_readings(what), seeds=seeds)
     if options.metrics:
         study = replace(study, readings=tuple(map(reading, options.metrics)))
     if options.baseline is not None:
         select(study.conditions, options.baseline, "--baseline")
         study = replace(study, baseline=options.baseline)
     return replace(study, name=options.name) if options.name else study
+
+
+def file_name(task: str) -> str:
+    """Return the name of a task as the beginning of a directory's."""
+    return task.replace(":", ".").removesuffix(".npz").rpartition("/")[2]
+
+
+def listed_options(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with a list where they take several values."""
+    kind = type(engine_for(task).preset(task))
+    return {name: _listed(name, value, kind) for name, value in given.items()}
 
 
 def _listed(name: str, value: Any, kind: type[Any]) -> Any:

@@ -102,6 +102,12 @@ def examine(
     return not success_by_reward
 
 
+def is_sparse(env: ContextHandle, context: Array) -> bool:
+    """Return whether an episode of random actions under a context has no reward but 0."""
+    context = check_context(context, env.context_space)
+    return all(step.reward == 0 for step in _act(env, context, ENDLESS))
+
+
 def _handle(env: Env) -> ContextHandle:
     """Return the guard for SAC if observations and actions are vectors, else that for any agent."""
     parts = getattr(env, "observation_space", None)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from rollin.analysis.findings import ENOUGH
 from rollin.analysis.results import Place, ReadingTable, StudyResults
 from rollin.analysis.statistics import Summary
 from rollin.errors import one_line
@@ -115,6 +116,17 @@ def summary_text(summary: Summary, digits: int) -> str:
     """Mean ± standard error; one seed has none."""
     mean, error, n = summary
     return f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if n > 1 else "")
+
+
+def too_few_text(fewest: int) -> str:
+    """The sentence about conditions of which one has so few seeds."""
+    seeds = "One seed decides nothing" if fewest == 1 else f"{fewest} seeds decide nothing"
+    return f"{seeds}: compare at least {ENOUGH} of each condition."
+
+
+def p_text(p: float) -> str:
+    """A p-value."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def length_text(results: StudyResults) -> str:

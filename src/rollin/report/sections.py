@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rollin.analysis.comparison import comparison
 from rollin.analysis.findings import (
     ENOUGH,
     NEAR,
@@ -19,6 +20,7 @@ from rollin.analysis.findings import (
 from rollin.analysis.results import Panel, Result, StudyResults, is_above, panels, reading_tables
 from rollin.analysis.statistics import improvement_interval
 from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
+from rollin.report.comparison import comparison_text
 from rollin.report.exports import file_name
 from rollin.report.labels import (
     NONE,
@@ -29,6 +31,7 @@ from rollin.report.labels import (
     reading_text,
     signed,
     summary_text,
+    too_few_text,
 )
 from rollin.report.style import themed, to_svg
 from rollin.runs.engines import engine
@@ -40,7 +43,13 @@ FEW = 3  # conditions that a sentence names one by one
 
 
 def verdict(results: StudyResults) -> str:
-    """ROLLIN against the baseline if both were run, else the best condition."""
+    """ROLLIN against the baseline if both were run, else the best condition.
+
+    Of a comparison, whether its first condition helps.
+    """
+    compared = comparison(results) if results.study.kind == "comparison" else None
+    if compared is not None:
+        return comparison_text(compared, results)
     reading = _first(results)
     if reading is None:
         if not any(run.finished for runs in results.runs.values() for run in runs):
@@ -155,10 +164,7 @@ def _open_question(first: Result, second: Result, more: int) -> str:
 def _too_few(some: Sequence[Result]) -> str:
     """A sentence if some conditions have too few seeds for any comparison."""
     fewest = min(result.summary.n for result in some)
-    if fewest >= ENOUGH:
-        return ""
-    seeds = "One seed decides nothing" if fewest == 1 else f"{fewest} seeds decide nothing"
-    return f" {seeds}: compare at least {ENOUGH} of each condition."
+    return "" if fewest >= ENOUGH else f" {too_few_text(fewest)}"
 
 
 def _quantity(results: StudyResults, reading: MetricAt) -> str:

@@ -59,7 +59,8 @@ class Study:
     `grid` makes one of a grid of options. rows, columns: labels of its table (default: the last
     label is the column). baseline: a filter such as beta=0, which the others are compared with.
     compared: a filter for these others (default: all). family: studies of one family share runs.
-    kind: a table, only curves, or a picture without runs. printed: its name in the paper.
+    kind: a table, only curves, a picture without runs, or a comparison of two conditions, whose
+    report says whether the first helps. printed: its name in the paper.
 
     >>> import rollin
     >>> study = rollin.Study.grid("mine", "point-umaze", beta=[0, 0.1], delta=["1/12", "1/24"])

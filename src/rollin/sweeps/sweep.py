@@ -27,7 +27,7 @@ from rollin.sweeps.condition import MOST_CONDITIONS, MOST_RUNS
 
 SWEEP_FILE = "sweep.json"
 
-StudyKind = Literal["table", "curves", "picture"]
+StudyKind = Literal["table", "curves", "picture", "comparison"]
 
 
 class ConditionEntry(msgspec.Struct, forbid_unknown_fields=True):
