@@ -90,7 +90,7 @@ def tables() -> str:
     """The page's tables."""
     speed = read_rates(2)
     alone = read_rates(1)
-    lines = ["| task | one run alone | two side by side |", "|---|---|---|"]
+    lines = ["| steps per second | one run | two side by side |", "|---|---|---|"]
     lines += [f"| {task} | {alone[task]:,.0f} | {speed[task]:,.0f} |" for task in speed]
     parts = work(speed)
     lines += ["", "| | runs | core-hours | longest run, hours |", "|---|---|---|---|"]

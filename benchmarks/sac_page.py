@@ -129,9 +129,9 @@ def floors(rows: Sequence[Row]) -> str:
     text = markdown([*head, *ends], lines)
     return f"""{text}
 
-The products of one update alone, on one core, in buffers that are there already; ours in the layout
-of the learner, each product of the libraries in the faster of two layouts (rows side by side, or
-padded to an odd number of cache lines). The last columns set whole updates beside them."""
+The products of one update alone, on one core, in buffers that exist already; our product in the
+layout of the learner, each product of the libraries in the faster of two layouts (rows side by
+side, or padded to an odd number of cache lines). The last columns set whole updates beside them."""
 
 
 def absent(rows: Sequence[Row]) -> str:
@@ -179,7 +179,7 @@ def taken_apart(rows: Sequence[Row]) -> str:
         return ""
     listed = "\n".join(f"- {piece}" for piece in pieces)
     return (
-        f"What a training step of ours spends besides the environment and the update:\n\n{listed}"
+        f"What a training step of rollin spends besides the environment and the update:\n\n{listed}"
     )
 
 
@@ -187,9 +187,9 @@ def forced(rows: Sequence[Row]) -> str:
     """Whether a section's machine could have done more."""
     if not rows[0]["forced"]:
         return ""
-    return """Everybody was kept to AVX2 on a machine that has more: numba and XLA, OpenBLAS, MKL,
-oneDNN and PyTorch by their settings, RLtools by `-march=haswell` in the place of its
-`-march=native`. A machine without AVX-512 has other caches and clocks, too."""
+    return """Every contestant was kept to AVX2 on a machine that has more: numba and XLA, OpenBLAS,
+MKL, oneDNN and PyTorch by their settings, RLtools by `-march=haswell` in the place of its
+`-march=native`. A machine without AVX-512 also has other caches and clocks."""
 
 
 def section(processor: str, lanes: int, rows: Sequence[Row]) -> str:
@@ -216,7 +216,7 @@ def section(processor: str, lanes: int, rows: Sequence[Row]) -> str:
 
 
 def earlier() -> str:
-    """Figures that were written down elsewhere and not measured anew."""
+    """Figures that were written down elsewhere and not measured again."""
     found = grouped(read(DATA / "zen3.csv"), ("table",))
     pieces = []
     for (title,), rows in found.items():
@@ -243,10 +243,10 @@ the best on two or on one of them.
 
 - **RLtools** is the package with MKL, compiled for each case. Its step is one call: there are no
   updates alone.
-- **jaxrl** and **CleanRL** are those scripts' structures, written anew by us
+- **jaxrl** and **CleanRL** are those scripts' structures, rewritten by us
   (`benchmarks/peers/sac/`); "compiled" is the latter with losses, acting and targets under
   `torch.compile` and a fused Adam.
-- **bfloat16** of ours multiplies pairs (`--precision bfloat16`). jaxrl's layers compute in
+- **bfloat16** in rollin multiplies pairs (`--precision bfloat16`). jaxrl's layers compute in
   bfloat16, CleanRL's under `torch.autocast`. RLtools has it switched off; SB3 and SBX have no
   option for it.
 - **SB3** and **SBX SAC** are the packages.
@@ -263,8 +263,8 @@ the best on two or on one of them.
 
 ## AMD EPYC (Zen 3), AVX2, as of rollin 0.1.0
 
-Written down before the learner's kernels were changed to panels, and kept until somebody measures
-on that CPU anew.
+Written down before the learner's kernels were changed to panels, and kept until someone measures
+on that CPU again.
 
 {earlier}
 """

@@ -124,7 +124,7 @@ same cores. The exponent k of cost ∝ sizeᵏ is fitted to the three largest si
 
 - **SAC**: whole training steps with two hidden layers of equal width, on an environment of 5 µs a
   step with Hopper's sizes. Products of a hidden layer grow with the square of its width. With two
-  threads ours splits an update where it is worth a thread. jaxrl is its structure written anew by
+  threads rollin splits an update where it is worth a thread. jaxrl is its structure rewritten by
   us; RLtools is the package, at fewer sizes, since each is compiled.
 - **Tabular**: a gradient step of Appendix F.3 on a random MDP from a uniform policy, every state as
   likely at first. Where not on the axis: 144 states, 105 actions, 2,000 trajectories of 50 steps.

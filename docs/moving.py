@@ -25,7 +25,7 @@ from rollin.cli.evaluate import Film
 from rollin.curriculum.contexts import polyline
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.point_umaze import EDGE, FLOOR, GOAL, PATH, POINT, RADIUS, STONE, UMAZE, Canvas
-from rollin.report.style import BASELINE, INK, PAPER, ROLLIN
+from rollin.report.style import ADAPTIVE, INK, PAPER, SCRATCH
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import engine
 from rollin.runs.engines.rollin_options import SOLVED
@@ -58,8 +58,8 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("scratch", "The final goal only", "300,000 steps", BASELINE),
-    Panel("adaptive", "An adaptive curriculum", "300,000 steps", ROLLIN),
+    Panel("scratch", "The final goal only", "300,000 steps", SCRATCH),
+    Panel("adaptive", "An adaptive curriculum", "300,000 steps", ADAPTIVE),
 )
 
 

@@ -115,7 +115,7 @@ ELSEWHERE = {
     "visitation": "the same",
     "policy-baseline": "the same",
     "policy-rollin": "the same",
-    "robots-velocity": "by rollin evaluate --picture of a policy that is not kept",
+    "robots-velocity": "by rollin evaluate policies/hopper --contexts all --episodes 3 --picture …",
 }
 """Pictures that other commands make."""
 

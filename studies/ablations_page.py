@@ -20,7 +20,7 @@ from rollin.analysis.statistics import (
     outcomes,
     summarise,
 )
-from rollin.report.style import BASELINE, beta_colour
+from rollin.report.style import BASELINE, FRESH, beta_colour
 from rollin.runs.records import MetricAt, Record, read_records
 from studies.shared import RESULTS, mastered, minus
 
@@ -193,7 +193,7 @@ def texts() -> dict[str, str]:
 
 def colour(method: str) -> str:
     """As on the other pages; the ablations are of one hue."""
-    known = {"baseline": BASELINE, "fresh": "#d97706", "rollin": beta_colour(BETA)}
+    known = {"baseline": BASELINE, "fresh": FRESH, "rollin": beta_colour(BETA)}
     return known.get(method, "#0f766e")
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, exact_test
-from rollin.report.style import BASELINE, beta_colour
+from rollin.report.style import ADAPTIVE, beta_colour
 from rollin.runs.records import MetricAt, Record, read_records
 from studies import shared
 from studies.shared import NONE, RESULTS, committed, finished, minus
@@ -24,16 +24,16 @@ RETURN = MetricAt("return_final")
 Key = tuple[str, ...]
 
 NAMES: dict[Key, str] = {
-    ("fast", "kept", "ours", "0.1"): "ours: gap, halving, better episodes; β = 0.1",
-    ("fast", "kept", "ours", "0"): "the same without roll-in",
-    ("fast", "kept", "more", "0.5"): "ours, with β by need, redrawn explorers and more",
-    ("fast", "kept", "no-better", "0.1"): "ours without better episodes",
+    ("fast", "kept", "ours", "0.1"): "adaptive (`gap`, `halving`), β = 0.1",
+    ("fast", "kept", "ours", "0"): "adaptive without roll-in",
+    ("fast", "kept", "more", "0.5"): "adaptive with β by need, redrawn explorers and more",
+    ("fast", "kept", "no-better", "0.1"): "adaptive without better episodes",
     ("fast", "kept", "hand", "0.1"): "ROLLIN with R = 80, Δ = 1/12",
     ("fast", "kept", "hand-fine", "0.1"): "ROLLIN with R = 80, Δ = 1/48",
-    ("fast", "relabelled", "ours", "0.1"): "ours, goals relabelled",
+    ("fast", "relabelled", "ours", "0.1"): "adaptive, goals relabelled",
     ("fast", "relabelled", "hand", "0"): "baseline with R = 80, Δ = 1/12, goals relabelled",
-    ("slow", "kept", "ours", "0.1"): "ours at half the speed",
-    ("slow", "kept", "ours", "0"): "ours at half the speed, without roll-in",
+    ("slow", "kept", "ours", "0.1"): "adaptive at half the speed",
+    ("slow", "kept", "ours", "0"): "adaptive at half the speed, without roll-in",
 }
 """Conditions in the order of the table: maze, goals, scheme, β."""
 
@@ -87,7 +87,7 @@ def standings(found: Mapping[str, Sequence[Record]], first: str = "curriculum") 
 
 
 def compared() -> str:
-    """Every curriculum of the maze as it comes against ours, without relabelling."""
+    """Every curriculum of the unchanged maze against the adaptive one, without relabelling."""
     ours = ("fast", "kept", "ours", "0.1")
     head = ["curriculum", "last goal solved, p", "goals solved of 24, difference of means, p"]
     rows: list[list[str]] = []
@@ -162,7 +162,7 @@ def draw_steps() -> Figure:
     axis: Any = figure.subplots()
     names = [key for key in NAMES if key in runs()]
     for row, key in enumerate(names):
-        tint = beta_colour(0.1) if key[3] != "0" else BASELINE
+        tint = beta_colour(float(key[3])) if key[2].startswith("hand") else ADAPTIVE
         done, total = mastered(runs()[key]), len(runs()[key])
         spread = 0.3 * (np.arange(total) / max(total - 1, 1) - 0.5)
         axis.plot(np.array(done) / 1000, row + spread[: len(done)], "o", ms=4, color=tint, mew=0)
@@ -174,7 +174,7 @@ def draw_steps() -> Figure:
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set_xlim(0, 322)
     axis.axvline(300, color="0.7", lw=1, ls=":")
-    axis.set_xlabel("thousands of steps until the last context is mastered; ×: not within 300")
+    axis.set_xlabel("thousands of steps until the final context is mastered; ×: not within 300")
     return figure
 
 

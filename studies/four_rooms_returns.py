@@ -113,7 +113,7 @@ def _mu(task: TabularTask, log_pi: Array) -> Array:
 
 
 READINGS: dict[str, Return] = {
-    "discounted, 50 steps (ours)": discounted,
+    "discounted, 50 steps (rollin)": discounted,
     "discounted, infinite horizon": infinite,
     "infinite horizon with entropy": with_entropy,
     "undiscounted, 50 steps": undiscounted,

@@ -13,19 +13,19 @@ from scipy import stats
 from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes, summarise
-from rollin.report.style import BASELINE, beta_colour
+from rollin.report.style import BASELINE, FRESH, ROLLIN, beta_colour
 from rollin.runs.records import Record, Switch, read_records
 from studies.shared import RESULTS, mastered
 
 TITLES = {
-    "demo": "the task as it comes: Δ = 1/12",
+    "demo": "the task's own step: Δ = 1/12",
     "slow": "half the speed, without the first goal",
     "fine": "half the step: Δ = 1/24",
 }
 WAYS = {
-    "main": ("π_main(·|ω_k) from the start", BASELINE),
-    "fresh": ("a fresh π_exp from the start", "#d97706"),
-    "rollin": ("roll-in, then a fresh π_exp", "#7c3aed"),
+    "main": ("main agent from the start", BASELINE),
+    "fresh": ("fresh explorer from the start", FRESH),
+    "rollin": ("roll-in, then a fresh explorer", ROLLIN),
 }
 MASTERED = "seeds that master the last context"
 CORNER = 5  # the first context behind the first corner at Δ = 1/12
@@ -143,7 +143,9 @@ def texts() -> dict[str, str]:
 
 def colour(method: str, beta: float) -> tuple[str, str]:
     """Colour and line style."""
-    return beta_colour(beta), "--" if method == "fresh" else "-"
+    if method == "fresh":
+        return FRESH, ":" if beta == 0.5 else "--"
+    return beta_colour(beta), "-"
 
 
 def draw_progress() -> Figure:
@@ -171,7 +173,7 @@ def draw_progress() -> Figure:
 
 def draw_mastered() -> Figure:
     """Steps until each context is mastered, and by how many seeds."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
     axes = figure.subplots(1, 2)
     shown = (("baseline", 0.0), ("fresh", 0.1), ("rollin", 0.1), ("rollin", 0.2), ("rollin", 0.5))
     for method, beta in shown:
@@ -187,7 +189,7 @@ def draw_mastered() -> Figure:
     axes[0].set_title("median steps until mastered")
     axes[0].set_ylabel("environment steps")
     axes[0].yaxis.set_major_formatter(lambda y, _: f"{y / 1000:.0f}k")
-    axes[0].legend(fontsize=7, loc="lower right")
+    figure.legend(fontsize=8, loc="outside lower center", ncols=5)
     axes[1].set_title("seeds (of 10) that mastered it")
     axes[1].set_ylim(0, 10.5)
     for axis in axes:
@@ -214,9 +216,9 @@ def draw_mechanism() -> Figure:
     axis.set_yscale("symlog", linthresh=1)
     axis.set_yticks([0, 1, 3, 10, 30, 100], ["0", "1", "3", "10", "30", "100"])
     axis.set_ylim(-0.1, 130)
-    axis.set_xlabel("context k, when it begins")
-    axis.set_ylabel("% of episodes that touch its goal")
-    axis.set_title("Who touches the next goal?")
+    axis.set_xlabel("context k")
+    axis.set_ylabel("% of episodes")
+    axis.set_title("Episodes that touch the next goal, when its context begins")
     figure.legend(fontsize=8, loc="outside lower center", ncols=3)
     return figure
 

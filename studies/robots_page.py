@@ -1,7 +1,7 @@
 """Tables and pictures of docs/results/robots.md, from the records in results/robots."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
@@ -12,6 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from rollin.analysis.collect import group
+from rollin.analysis.findings import ENOUGH
 from rollin.analysis.results import StudyResults, panels, solved_by
 from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import improvement_interval, summarise
@@ -27,7 +28,6 @@ from rollin.sweeps.condition import Condition, Published
 from studies.robots import (
     CELL,
     CONDITIONS,
-    FIRST_LOOK,
     RESULTS,
     SEEDS,
     STUDY,
@@ -36,7 +36,6 @@ from studies.robots import (
 )
 from studies.shared import committed, key_of
 
-ENOUGH = 4  # seeds of each method from which they are compared
 DIGITS = {"kappa": 2, "x_velocity": 2, "return": 0}
 RATE = 150  # training steps a second and core, for core-hours
 MAZE_CLAIMS = (
@@ -256,10 +255,10 @@ def tables() -> list[Sheet]:
 # ------------------------------------------------------------------ pictures
 
 
-def draw_curves(conditions: Iterable[Condition], *tasks: str) -> Figure:
-    """Learning curves of some tasks."""
+def draw_curves() -> Figure:
+    """Learning curves of hopper and ant."""
     known = results()
-    chosen = [c for c in conditions if c.task in tasks and c in known.runs]
+    chosen = [c for c in CONDITIONS if c in known.runs]
     study = replace(STUDY.only(chosen), rows=("env",))  # all of one reading
     some = StudyResults(study, 1.0, {c: known.runs[c] for c in chosen})
     return curves_figure([panels(some)])
@@ -326,11 +325,7 @@ def draw_visits() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    "robots-seeds": lambda: draw_curves(CONDITIONS, "hopper", "ant"),
+    "robots-seeds": draw_curves,
     "robots-dots": draw_dots,
-    "robots-hopper": lambda: draw_curves(FIRST_LOOK, "hopper"),
-    "robots-others": lambda: draw_curves(
-        tuple(FIRST_LOOK), "antmaze-umaze", "humanoid", "walker", "ant"
-    ),
     "robots-visits": draw_visits,
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rollin.report.style import BASELINE, ROLLIN
+from rollin.report.style import BASELINE, ROLLIN, SPARE
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.metrics import read_metrics
@@ -24,7 +24,7 @@ from rollin.runs.metrics import read_metrics
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "results" / "sac" / "hopper.csv"
 COLUMNS = ("learner", "seed", "step", "return_mean", "return_std")
-COLOURS = {"rollin cpu": ROLLIN, "rollin jax": "#0891b2", "SB3": BASELINE}
+COLOURS = {"rollin cpu": ROLLIN, "rollin jax": SPARE[3], "SB3": BASELINE}
 STYLES = ("-", "--", ":", "-.")
 
 

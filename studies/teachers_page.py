@@ -16,25 +16,25 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import exact_permutation, improvement_interval, summarise
 from rollin.paper.curricula import FAMILY, GOALS, READINGS, SMALL_TASKS, studies
-from rollin.report.style import BASELINE, ROLLIN, SPARE
+from rollin.report.style import ADAPTIVE, SPARE, beta_colour
 from rollin.runs.records import Record
 from studies import shared
 from studies.shared import committed, finished, minus
 
 RESULTS = shared.RESULTS / FAMILY
 SOLVED = READINGS[0]
-OURS, HAND = ("ours", "0"), ("hand", "0.1")
+OURS, HAND = ("adaptive", "0"), ("hand", "0.1")
 WORDS = {
-    "ours": "ours (`--adaptive`)",
-    "ours-plain": "ours without better episodes",
-    "hand": "R and Δ by hand",
+    "adaptive": "adaptive",
+    "ours": "adaptive before 0.3.0",
+    "ours-plain": "adaptive before 0.3.0, without better episodes",
+    "hand": "hand-set R and Δ",
 }
-OWN = {"ours": ROLLIN, "ours-plain": "#c4b5fd", "hand": BASELINE}
-"""Colours of those that are not in `rollin.teachers`."""
+OWN = {"adaptive": ADAPTIVE, "ours": ADAPTIVE, "ours-plain": ADAPTIVE}
+OTHERS = SPARE[0]  # of the teachers in `rollin.teachers`, whose names stand beside their rows
 NONE = "No records of this study have been committed yet: `rollin reproduce curricula` makes them."
 
 Arm = tuple[str, str]
@@ -44,10 +44,10 @@ Runs = Mapping[tuple[str, Arm], Sequence[Record]]
 
 
 def order() -> list[Arm]:
-    """All arms, as the studies have them, ours first."""
+    """All arms, as the studies have them, after those that are no teacher's."""
     every = [c.labels for study in studies().values() for c in study.conditions]
     arms = dict.fromkeys((labels["teacher"], labels["beta"]) for labels in every)
-    return sorted(arms, key=lambda arm: (not arm[0].startswith("ours"), arm[0] != "hand"))
+    return sorted(arms, key=lambda arm: ([*WORDS, arm[0]].index(arm[0]), arm[1]))
 
 
 def runs_in(directory: Path) -> Runs:
@@ -125,7 +125,7 @@ def _against(found: Runs, task: str, arm: Arm) -> str:
 
 def against_hand(found: Runs) -> str:
     """Our extension against the paper's rule with roll-in, as shares with a lower bound."""
-    own = (arm for arm in order() if arm[0].startswith("ours"))
+    own = (arm for arm in order() if arm[0] in OWN)
     return _table(own, lambda task, arm: _ahead(*(found.get((task, a), ()) for a in (arm, HAND))))
 
 
@@ -161,18 +161,10 @@ def texts() -> dict[str, str]:
 # ------------------------------------------------------------------ pictures
 
 
-def looks() -> dict[Arm, dict[str, Any]]:
-    """A look for each arm: a teacher has a colour, with roll-in or without."""
-    colours = {teacher: (colour, 0) for teacher, colour in OWN.items()}
-    others = dict.fromkeys(teacher for teacher, _ in order() if teacher not in OWN)
-    for i, teacher in enumerate(others):
-        colours[teacher] = SPARE[i % len(SPARE)], i // len(SPARE)
-    styles = {False: ("-", ":"), True: ("--", "-.")}
-    found = {}
-    for teacher, beta in order():
-        colour, row = colours[teacher]
-        found[teacher, beta] = {"color": colour, "ls": styles[beta != "0"][row]}
-    return found
+def colour(arm: Arm) -> str:
+    """ROLLIN's and the baseline's colours where R and Δ are set by hand, one for other teachers."""
+    teacher, beta = arm
+    return beta_colour(float(beta)) if teacher == "hand" else OWN.get(teacher, OTHERS)
 
 
 def tasks_of(found: Runs) -> list[str]:
@@ -190,16 +182,15 @@ def seeds_figure(found: Runs) -> Figure:
     tasks, arms = tasks_of(found), [arm for arm in order() if any(k[1] == arm for k in found)]
     figure = Figure(figsize=(2.2 + 2.3 * len(tasks), 0.8 + 0.27 * len(arms)), layout="constrained")
     axes: Any = figure.subplots(1, len(tasks), sharey=True, squeeze=False)
-    colours = looks()
     for axis, task in zip(axes[0], tasks, strict=True):
         for row, arm in enumerate(arms):
             solved = goals(found.get((task, arm), ()))
             if not solved:
                 continue
             spread = 0.5 * (np.arange(len(solved)) / max(len(solved) - 1, 1) - 0.5)
-            colour = colours[arm]["color"]
-            axis.plot(solved, row + spread, "o", ms=3.5, mew=0, color=colour, alpha=0.7)
-            axis.plot([statistics.mean(solved)] * 2, [row - 0.35, row + 0.35], color=colour, lw=2)
+            tint = colour(arm)
+            axis.plot(solved, row + spread, "o", ms=3.5, mew=0, color=tint, alpha=0.7)
+            axis.plot([statistics.mean(solved)] * 2, [row - 0.35, row + 0.35], color=tint, lw=2)
         axis.set(title=task, xlim=(-0.8, GOALS + 0.8), xticks=range(0, GOALS + 1, 8))
         axis.set_yticks(range(len(arms)), [plain(arm) for arm in arms])
         axis.set_ylim(len(arms) - 0.5, -0.5)
@@ -207,35 +198,6 @@ def seeds_figure(found: Runs) -> Figure:
     return figure
 
 
-def curves_figure(found: Runs) -> Figure:
-    """Return on the last context against steps: the mean over seeds."""
-    tasks, colours = tasks_of(found), looks()
-    figure = Figure(figsize=(2.3 + 2.5 * len(tasks), 3.4), layout="constrained")
-    axes: Any = figure.subplots(1, len(tasks), squeeze=False)
-    lines: dict[str, Any] = {}
-    for axis, task in zip(axes[0], tasks, strict=True):
-        for arm in order():
-            traces = traces_of(found.get((task, arm), ()), READINGS[1].quantity)
-            if not traces:
-                continue
-            steps, mean, _ = over_seeds(traces)
-            ours = {"lw": 2.2, "zorder": 3} if arm[0] == "ours" else {"lw": 1.1}
-            (lines[plain(arm)],) = axis.plot(steps / 1000, mean, **colours[arm], **ours)
-        axis.set(title=task, xlabel="thousands of steps")
-    axes[0][0].set_ylabel("return on the last context")
-    figure.legend(lines.values(), lines.keys(), loc="outside right center", fontsize=7)
-    return figure
-
-
-ABOUT = {
-    "teachers-seeds": "Goals solved by each seed of every curriculum",
-    "teachers-curves": "Return on the last context against steps, means over seeds",
-}
 PICTURES: dict[str, Callable[[], Figure]] = (
-    {
-        "teachers-seeds": lambda: seeds_figure(runs()),
-        "teachers-curves": lambda: curves_figure(runs()),
-    }
-    if runs()
-    else {}
+    {"teachers-seeds": lambda: seeds_figure(runs())} if runs() else {}
 )

@@ -8,11 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import rollin
 from rollin.cli import COMMANDS, main
+from rollin.cli.evaluate import panel_title
 from rollin.cli.train import parse_run
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.sac import SACRunConfig
@@ -127,6 +130,17 @@ def test_help_without_a_task_shows_the_families_of_tasks(capsys) -> None:
     assert "--adaptive" in text
     assert "--phase1-steps" not in text
     assert "rollin train hopper --help" in text
+    # every task that the error about an unknown one lists
+    code, _, error = call(capsys, "train", "nothing")
+    assert code == 2
+    listed = re.findall(r"\b(?:four-rooms|[a-z]+(?:-[a-z]+)+|hopper|walker|humanoid|ant)\b", error)
+    assert {"random-mdp", "dead-end", "ant"} < set(listed)
+    assert [task for task in listed if task not in text] == []
+
+
+def test_pictures_name_a_context_by_index_and_value() -> None:
+    trained = cast(Any, SimpleNamespace(contexts=[[0.1], [8.0, 2.0]]))
+    assert [panel_title(trained, k) for k in (0, 1)] == ["k = 0, ω = 0.1", "k = 1, ω = 8, 2"]
 
 
 def test_an_unwritable_directory_is_named(tmp_path, capsys) -> None:

@@ -13,7 +13,7 @@ from rollin.errors import RollinError
 from rollin.paper import antmaze, velocity
 from rollin.paper.tables import tables
 from rollin.report.charts import curves_figure, looks_by_name
-from rollin.report.style import BETA_COLOURS, looks_of
+from rollin.report.style import BETA_COLOURS, FRESH, looks_of
 from rollin.runs import driver
 from rollin.runs.engines import condition_key, engine_for, engine_of, run
 from rollin.runs.files import read_json
@@ -240,6 +240,16 @@ def test_a_seed_counts_once():
     figure = figure_of([short, long, curve(end=100_000, threads=2)])
     assert texts(figure)[0] == "ROLLIN β = 0.1 (1 seed)"
     assert means(figure.axes[1])[0].get_xdata()[-1] == 500_000
+
+
+def test_a_method_has_its_colour_whatever_else_is_drawn():
+    names = [{"method": "fresh", "beta": "0.1"}, {"method": "rollin", "beta": "0.1"}]
+    for order in (names, names[::-1]):
+        looks = {
+            labels["method"]: look["color"]
+            for labels, look in zip(order, looks_of(order), strict=True)
+        }
+        assert looks == {"fresh": FRESH, "rollin": BETA_COLOURS[0.1]}
 
 
 def test_no_two_lines_look_alike():

@@ -5,10 +5,15 @@ import pytest
 from scipy import stats
 
 from rollin.paper.curricula import SMALL_TASKS
+from rollin.report import style
 from rollin.runs.records import Costs, Curve, Record, write_records
 from studies import teachers_page as page
 
-SHARES = {("ours", "0"): [1.0, 1.0, 0.5], ("hand", "0"): [0.5, 0.25, 0.0], ("jsrl", "0.1"): [0.5]}
+SHARES = {
+    ("adaptive", "0"): [1.0, 1.0, 0.5],
+    ("hand", "0"): [0.5, 0.25, 0.0],
+    ("jsrl", "0.1"): [0.5],
+}
 
 
 def record(task, arm, seed, share) -> Record:
@@ -40,7 +45,7 @@ def test_goals_are_counted_and_seeds_told(found):
     table = page.table(found).splitlines()
     assert page.seeds_text(found) == "Seeds of each arm: 1 to 3. Steps of a run: 1,000."
     # 24, 24 and 12 of 24: a mean of 20, a deviation of √48, by √3
-    assert table[2] == "| ours (`--adaptive`) | 20.0 ± 4.0 (3) | 20.0 ± 4.0 (3) | – | – |"
+    assert table[2] == "| adaptive | 20.0 ± 4.0 (3) | 20.0 ± 4.0 (3) | – | – |"
     assert table[4] == "| `jsrl`, β = 0.1 | 12.0 (1) | 12.0 (1) | – | – |"
     assert len(table) == 5
 
@@ -72,15 +77,15 @@ def test_ours_is_set_beside_the_rule_by_hand(found):
     assert row.split(" | ")[1] == f"+0.58, above {low:+.2f}".replace("-", "−")
 
 
-def test_no_two_arms_look_alike():
-    looks = [tuple(look.values()) for look in page.looks().values()]
-    assert len(set(looks)) == len(looks) == len(page.order())
+def test_methods_have_the_colours_of_all_figures():
     assert page.order()[0] == page.OURS
+    colours = [page.colour(arm) for arm in (page.OURS, ("hand", "0"), page.HAND, ("plr", "0"))]
+    assert colours == [style.ADAPTIVE, style.BASELINE, style.BETA_COLOURS[0.1], page.OTHERS]
 
 
-def test_pictures_show_the_tasks_that_have_runs(found):
-    for figure in (page.seeds_figure(found), page.curves_figure(found)):
-        assert [axis.get_title() for axis in figure.axes] == list(SMALL_TASKS[:2])
+def test_the_picture_shows_the_tasks_that_have_runs(found):
+    figure = page.seeds_figure(found)
+    assert [axis.get_title() for axis in figure.axes] == list(SMALL_TASKS[:2])
 
 
 def test_without_records_the_page_says_so(tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def write_video(path: Path, film: Film, frames_per_second: float) -> None:
 def gif_of(film: Film, frames_per_second: float, comment: str = "") -> bytes:
     """Return all pictures as a GIF that repeats; comment: stored in the file, not displayed."""
     milliseconds = round(1000 / frames_per_second)
-    pictures = (Image.fromarray(picture).quantize(64) for picture in film)
+    pictures = (Image.fromarray(picture).quantize(128) for picture in film)
     data = io.BytesIO()
     first = next(pictures)
     options = {"duration": milliseconds, "loop": 0, "comment": comment}
@@ -156,9 +156,9 @@ class Camera:
 
     def _figure(self, k: int, path: Array) -> Figure:
         trained = self._trained
-        title = f"κ = {trained.kappas[k]:.3g}"
+        panel = panel_title(trained, k), trained.contexts[k], [path]
         with styled():
-            return episodes_figure([(title, trained.contexts[k], [path])], trained.env.draw)
+            return episodes_figure([panel], trained.env.draw)
 
 
 def rendered(trained: Playable, hint: str) -> NDArray[np.uint8]:
@@ -194,7 +194,7 @@ class EvaluateOptions:
     """all, some (25 at equal distances), reached (so far), current or last. Default: some in table
     and picture, the current one in the video."""
     context: int | None = None
-    """One context alone, by its index k; in place of --contexts."""
+    """One context only, by its index k; in place of --contexts."""
     episodes: int = 10
     """Episodes on each context."""
     seed: int = EVALUATION_SEED
@@ -204,7 +204,7 @@ class EvaluateOptions:
     video)."""
     picture: Path | None = None
     """Also draw all episodes, context by context, to this file (.png or .svg): the x-velocity
-    against its band, the way through the maze, or the outcomes of your own environment."""
+    against its band, the path through the maze, or the outcomes of your own environment."""
     json: Path | None = None
     """Also write the table to this file."""
     trust: bool = False
@@ -348,8 +348,7 @@ def play(
 def draw(trained: Playable, outcomes: dict[int, Outcomes], path: Path) -> None:
     """Draw all episodes, a panel per context."""
     panels = [
-        (f"κ = {trained.kappas[k]:.3g}", trained.contexts[k], episodes)
-        for k, episodes in outcomes.items()
+        (panel_title(trained, k), trained.contexts[k], episodes) for k, episodes in outcomes.items()
     ]
     with styled():
         figure = episodes_figure(panels, trained.env.draw)
@@ -361,6 +360,16 @@ def draw(trained: Playable, outcomes: dict[int, Outcomes], path: Path) -> None:
             raise foreign("The picture cannot be drawn:", error) from error
 
 
+def panel_title(trained: Playable, k: int) -> str:
+    """Return the title of a context's panel: its index and its value."""
+    return f"k = {k}, ω = {context_text(trained, k)}"
+
+
+def context_text(trained: Playable, k: int) -> str:
+    """Return a context's numbers."""
+    return ", ".join(f"{x:.3g}" for x in trained.contexts[k])
+
+
 def table(trained: Playable, results: dict[int, Evaluation]) -> Table:
     """Return a row for each context."""
     titles = ["k", "κ", "context", "return", "± std", "worst", "success", "threshold"]
@@ -370,7 +379,7 @@ def table(trained: Playable, results: dict[int, Evaluation]) -> Table:
         rows.add_row(
             f"{k}{' *' if k == trained.k else ''}",
             f"{trained.kappas[k]:.3f}",
-            ", ".join(f"{x:.3g}" for x in trained.contexts[k]),
+            context_text(trained, k),
             f"{result.mean:.2f}",
             f"{np.std(result.returns):.2f}",
             f"{min(result.returns):.2f}",

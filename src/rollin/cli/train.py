@@ -175,11 +175,11 @@ def flags_of(engine: Engine[Any]) -> Collection[str]:
 
 
 def families_text() -> str:
-    """Return the help without a task: each family of tasks with its key options."""
+    """Return the help without a task: each kind of task with its key options, if it has any."""
     width = help_width()
     lines = ["usage: rollin train TASK [options]", "", *paragraphs(ABOUT, width)]
     for engine in engines():
-        if not engine.key_options:
+        if not engine.example:
             continue
         lines += paragraphs(f"{engine.kind[0].upper()}{engine.kind[1:]}:", width)[:-1]
         lines += beside("TASK", engine.task_help, width)

@@ -11,9 +11,9 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from rich.table import Table
 
 from rollin.complexity.study import SETTINGS, CostCurve, CurveName, Growth, Slope
-from rollin.report.style import SCRATCH, beta_colour
+from rollin.report.style import SCRATCH, SPARE, beta_colour
 
-NATURAL = "#0891b2"
+NATURAL = SPARE[0]
 WIDTH = 9.4, 10.5  # inches, of the main figure and of the other families
 MAIN = (
     ("lock", "exact", "gradient_steps", "Combination lock, γ = 1 − 1/n"),

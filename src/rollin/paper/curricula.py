@@ -33,7 +33,7 @@ BETA = 0.1
 NEED_ROLLIN = ("jsrl", "archive")  # which are nothing without
 NO_ROLLIN = ("fixed", "reverse")  # no context to roll in from; a start that is set already
 READINGS = (MetricAt("goals"), MetricAt("return_final"))
-BASELINE = "teacher=ours,beta=0"
+BASELINE = "teacher=adaptive,beta=0"
 HALVING: dict[str, Any] = {"rule": "gap", "stride": "halving", "counted": "main", "better": 0.25}
 SHARED: dict[str, Any] = {"steps": STEPS, "goals": GOALS, "log_every": 25_000}
 

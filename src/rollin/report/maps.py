@@ -85,7 +85,7 @@ def reward_maps() -> Figure:
     for ax, name in zip(axes, REWARDS, strict=True):
         values = four_rooms(name).task(len(goals) - 1).r[:, COLLECT]
         _draw_values(ax, values)
-        ax.plot(*zip(*goals, strict=True), color="#0891b2", linewidth=1.2, marker="o",
+        ax.plot(*zip(*goals, strict=True), color=GOAL, linewidth=1.2, marker="o",
                 markersize=3, zorder=5)  # fmt: skip
         ax.plot(0, 0, marker="s", color="white", markeredgecolor="black", markersize=7, zorder=6)
         _draw_goal(ax, goals[-1])

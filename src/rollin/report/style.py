@@ -19,15 +19,18 @@ from rollin.runs.files import write_atomically
 SCRATCH = "#111827"
 BASELINE = "#6b7280"
 ROLLIN = "#7c3aed"
+FRESH = "#d97706"
+ADAPTIVE = "#0891b2"
 BETA_COLOURS = {
     0.0: BASELINE,
-    0.1: "#0891b2",
-    0.2: "#059669",
-    0.3: "#65a30d",
-    0.5: "#d97706",
+    0.1: "#e960b0",
+    0.2: "#cf41cf",
+    0.3: "#b13ae1",
+    0.5: "#9333e7",
     0.75: ROLLIN,
-    0.9: "#db2777",
+    0.9: "#330f7a",
 }
+"""ROLLIN's, from pink at a small β through violet to indigo at a large one."""
 SPARE = ("#a16207", "#be123c", "#4d7c0f", "#1d4ed8", "#a21caf", "#0f766e")
 """For conditions that have no colour of their own."""
 STYLES = (
@@ -51,6 +54,7 @@ THEME = {
     SCRATCH: "scratch",
     BASELINE: "baseline",
     ROLLIN: "rollin",
+    BETA_COLOURS[0.9]: "rollin-most",
     **{colour: f"spare-{number}" for number, colour in enumerate(SPARE, 1)},
 }
 """Colours that a page may replace, as its CSS variables `--plot-…`: a dark one needs others."""
@@ -93,6 +97,8 @@ def own_colour(labels: Mapping[str, str]) -> str | None:
         return SCRATCH
     if method == "baseline":
         return BASELINE
+    if method == "fresh":
+        return FRESH
     try:
         beta = float(labels["beta"])
     except (KeyError, ValueError):
