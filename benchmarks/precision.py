@@ -18,7 +18,7 @@ import rollin
 from rollin.runs.systems import processor, versions
 from rollin.sac import make_learner
 from rollin.sac.config import SACConfig
-from rollin.sac.cpu import bfloat16
+from rollin.sac.cpu import simd
 from rollin.sac.cpu.simd import LANES
 from rollin.sac.learner import SACLearner
 from rollin.streams import Streams
@@ -87,7 +87,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    unit = "native" if bfloat16.NATIVE else "emulated"
+    unit = "native" if simd.NATIVE else "emulated"
     print(f"{processor()}; rollin {versions()['rollin']}; {LANES} lanes, pairs {unit}")
     for task, sizes in TASKS.items():
         times = measure(*sizes, rounds)

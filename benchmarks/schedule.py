@@ -20,8 +20,8 @@ import numpy as np
 
 from rollin.runs.driver import CHECKPOINT_SECONDS
 from rollin.runs.engines.tabular import TabularConfig
-from rollin.runs.spec import RunSpec
-from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.runs.spec import Job, JobEvent, RunSpec
+from rollin.sweeps.queue import run_jobs
 
 RESULTS = Path(__file__).parents[1] / "results" / "cost"
 HOUR = 3600.0

@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from benchmarks.peers.c_rollouts import call_rollouts, compile_rollouts  # noqa: E402
 from benchmarks.peers.jax_spg import JaxSPG  # noqa: E402
 from benchmarks.peers.numpy_spg import NumpySPG  # noqa: E402
-from rollin.curriculum.rules import SuccessRate  # noqa: E402
+from rollin.curriculum.contexts import SuccessRate  # noqa: E402
 from rollin.runs.directory import versions  # noqa: E402
 from rollin.runs.systems import processor  # noqa: E402
 from rollin.tabular import soft  # noqa: E402

@@ -70,7 +70,11 @@ LAYERS: list[tuple[list[Package], str]] = [
     ),
     ([Package("curriculum", "contexts, κ, rules, progress")], ""),
     (
-        [Package("base modules", "errors, checks, imports, random streams, trained policy")],
+        [
+            Package(
+                "base modules", "errors, checks, untrusted input, random streams, trained policy"
+            )
+        ],
         "",
     ),
 ]

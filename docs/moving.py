@@ -33,7 +33,7 @@ from rollin.runs.engines.rollin_options import SOLVED
 from rollin.runs.engines.rollin_run import GOALS
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.records import write_records
-from rollin.safe_open import read_bounded
+from rollin.untrusted import read_bounded
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "moving"

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rollin.analysis.collect import collect as collect_records
-from rollin.analysis.group import group
+from rollin.analysis.collect import group
 from rollin.cli.console import make_console
 from rollin.cli.study_runs import run_sweep
 from rollin.paper.antmaze import STEP
@@ -30,9 +30,9 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines.rollin_run import DRAWN
 from rollin.runs.engines.rollin_run import GOALS as GOALS_FILE
 from rollin.runs.records import Record, condition_text
+from rollin.runs.spec import Job
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import cores
-from rollin.sweeps.queue import Job
 from studies.shared import RESULTS as ROOT
 from studies.shared import Key, committed, keep, key_of, merge_rows, newer
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rollin.analysis.group import group
+from rollin.analysis.collect import group
 from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import exact_permutation, exact_test, summarise
 from rollin.paper.antmaze import STEP

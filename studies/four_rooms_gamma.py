@@ -22,9 +22,10 @@ from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.records import MetricAt, write_records
+from rollin.runs.spec import Job, JobEvent
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.local import LocalExecutor
-from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.sweeps.queue import run_jobs
 from rollin.sweeps.study import Study
 
 RECORDS = Path(__file__).parents[1] / "results" / "four-rooms-gamma"

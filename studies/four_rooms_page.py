@@ -6,9 +6,8 @@ from functools import cache
 
 from matplotlib.figure import Figure
 
-from rollin.analysis.curves import panels
-from rollin.analysis.group import group
-from rollin.analysis.results import StudyResults
+from rollin.analysis.collect import group
+from rollin.analysis.results import StudyResults, panels
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes
 from rollin.paper.four_rooms import BETAS, HEADLINE_BETA, ROWS, STEPS

@@ -27,7 +27,7 @@ from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunSpec, configured
 from rollin.runs.systems import processor, versions
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 
 RESULTS = Path(__file__).parents[1] / "results" / "hopper"
 STEPS = 500_000

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy import stats
 
-from rollin.analysis.curves import over_seeds, traces_of
+from rollin.analysis.results import over_seeds, traces_of
 from rollin.analysis.sheets import markdown
 from rollin.analysis.statistics import outcomes, summarise
 from rollin.report.style import BASELINE, FRESH, ROLLIN, beta_colour

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from rollin.analysis.collect import collect as collect_records
-from rollin.analysis.group import group
+from rollin.analysis.collect import group
 from rollin.deep.evaluate import EVALUATION_SEED
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.registry import make_contextual

@@ -11,10 +11,9 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from rollin.analysis.curves import panels
+from rollin.analysis.collect import group
 from rollin.analysis.findings import ENOUGH
-from rollin.analysis.group import group
-from rollin.analysis.results import StudyResults, solved_by
+from rollin.analysis.results import StudyResults, panels, solved_by
 from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import improvement_interval, summarise
 from rollin.curriculum.contexts import polyline

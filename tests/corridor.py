@@ -6,8 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 import rollin
-from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.contexts import Curriculum, SuccessRate
 from rollin.envs.contextual import ContextualEnv, context_of
 
 CELLS = 12

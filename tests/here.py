@@ -2,7 +2,8 @@
 
 import time
 
-from rollin.sweeps.queue import Job, JobEvent, attempt
+from rollin.runs.spec import Job, JobEvent
+from rollin.sweeps.queue import attempt
 
 
 def hurried() -> float:

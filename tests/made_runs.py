@@ -24,7 +24,7 @@ from rollin.runs.files import file_sha256, read_json, write_json
 from rollin.runs.metrics import Metric, MetricsWriter, plain
 from rollin.runs.spec import Membership, RunSpec
 from rollin.runs.systems import versions
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 
 COMMAND = "rollin reproduce made-up"
 STUDIES = list(tables().values())

@@ -12,7 +12,8 @@ import pytest
 import rollin
 from rollin.cli import main
 from rollin.errors import ForeignError, RollinError, debug_hint, foreign, format_exception
-from rollin.sweeps.queue import Job, attempt
+from rollin.runs.spec import Job
+from rollin.sweeps.queue import attempt
 from tests.toys import Line, PointGoal
 
 FEW = ("--steps", "200", "--warmup", "16", "--batch", "16", "--hidden", "8", "8")

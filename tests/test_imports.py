@@ -31,7 +31,7 @@ RANKS = {
     "cli": 10,
 }  # fmt: skip
 """Of packages, and of single modules that are not base; equals do not see each other."""
-BASE = {"errors", "checks", "imports", "safe_open", "texts", "streams", "compiling", "llvm",
+BASE = {"errors", "checks", "untrusted", "streams", "compiling", "llvm",
         "policy", "tasks", "train_options", "deprecated"}  # fmt: skip
 EXTRAS = {
     "jax": "jax", "mujoco": "mujoco", "onnx": "onnx", "ray": "ray", "imageio": "video",

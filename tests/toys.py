@@ -9,8 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.contexts import Curriculum, SuccessRate
 from rollin.curriculum.sequential import SequentialTeacher
 from rollin.curriculum.teacher import Plan
 from rollin.envs.contextual import ContextualEnv, context_of

@@ -8,7 +8,12 @@ from rollin.agents.coordinator import (
 from rollin.agents.own_agent import Agent as Agent, Transition as Transition
 from rollin.agents.wrapper import RollIn as RollIn
 from rollin.api import Trained as Trained, prepare as prepare, train as train
-from rollin.curriculum.contexts import Curriculum as Curriculum
+from rollin.curriculum.contexts import (
+    Curriculum as Curriculum,
+    ReturnThreshold as ReturnThreshold,
+    SubOptimality as SubOptimality,
+    SuccessRate as SuccessRate,
+)
 from rollin.curriculum.mastery import (
     EarlyGap as EarlyGap,
     Gap as Gap,
@@ -16,11 +21,6 @@ from rollin.curriculum.mastery import (
     StepGap as StepGap,
 )
 from rollin.curriculum.reached_goals import ReachedGoalsTeacher as ReachedGoalsTeacher
-from rollin.curriculum.rules import (
-    ReturnThreshold as ReturnThreshold,
-    SubOptimality as SubOptimality,
-    SuccessRate as SuccessRate,
-)
 from rollin.curriculum.sequential import (
     Bold as Bold,
     Halving as Halving,

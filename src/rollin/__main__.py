@@ -5,7 +5,7 @@ import io
 import sys
 
 from rollin.cli import main
-from rollin.texts import plainly
+from rollin.errors import plainly
 
 
 def run() -> None:

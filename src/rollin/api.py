@@ -33,20 +33,19 @@ from rollin.envs.registry import (
     make_raw,
     parse_env_options,
 )
-from rollin.errors import RollinError, in_python
+from rollin.errors import RollinError, in_python, short_repr
 from rollin.policy import Policy
 from rollin.runs.curricula import check_for_run, curriculum_of, teacher_of
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import execute
 from rollin.runs.engines.agent import AgentConfig, AgentRun, made_agent, walked_by
-from rollin.runs.engines.deep import replay_rows
+from rollin.runs.engines.deep import replay_rows, trained_policy
 from rollin.runs.engines.rollin import ENGINE
 from rollin.runs.engines.rollin_options import RollinConfig
-from rollin.runs.engines.rollin_run import RollinRun, trained_policy
+from rollin.runs.engines.rollin_run import RollinRun
 from rollin.runs.metrics import read_metrics
 from rollin.runs.spec import RunConfig, RunSpec, configured
 from rollin.tasks import plain_name
-from rollin.texts import short_repr
 from rollin.train_options import PrepareOptions, TrainOptions
 
 OWN_NAMES = (

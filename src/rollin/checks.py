@@ -9,8 +9,7 @@ from numbers import Real
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from rollin.errors import CONVENTIONAL, RollinError
-from rollin.texts import one_line
+from rollin.errors import CONVENTIONAL, RollinError, one_line
 
 Kind = TypeVar("Kind")
 

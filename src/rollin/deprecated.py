@@ -17,6 +17,7 @@ RENAMED = {
 """Public names of version 0.2.0, and what they are called now."""
 
 MOVED = {
+    "rollin.curriculum.rules": "rollin.curriculum.contexts",
     "rollin.deep.own_agent": "rollin.agents.own_agent",
     "rollin.deep.practical": "rollin.deep.rollin_sac",
     "rollin.envs.wrappers": "rollin.envs.contextual",

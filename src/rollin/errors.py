@@ -1,4 +1,4 @@
-"""The one exception that users see: a sentence that says what to do.
+"""The one exception that users see, a sentence that says what to do; and text that is safe to show.
 
 Exceptions of other code, such as a user's environment, become a `ForeignError`, whose sentence
 names the file and the line. With ROLLIN_DEBUG=1 the command line prints the whole traceback.
@@ -10,15 +10,87 @@ import sys
 import sysconfig
 import threading
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from rollin.texts import one_line, visible
+# ------------------------------------------------------------------ text
+#
+# Control characters could move a terminal's cursor, change its title or end a line early.
+# Characters without a width, or that turn the direction of text, make two names look the same.
+
+_FORMLESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks by category that no font draws: fillers, joiners, variation selectors."""
+
+LONGEST = 2000  # letters of a sentence, which may quote a file
+
+_PLAIN = {
+    "κ": "kappa", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "Δ": "Delta", "ε": "eps",
+    "ζ": "zeta", "η": "eta", "θ": "theta", "μ": "mu", "ρ": "rho", "π": "pi", "ω": "omega",
+    "σ": "sigma", "Σ": "sum", "∈": "in", "∞": "inf", "√": "sqrt", "≤": "<=", "≥": ">=", "≈": "~",
+    "±": "+-", "×": "x", "·": "*", "−": "-", "–": "-", "…": "...", "→": "->", "◆": "*",
+}  # fmt: skip
+"""Letters of rollin's output in ASCII."""
+
+
+def plainly(error: UnicodeError) -> tuple[str, int]:
+    """Return ASCII for letters missing in an encoding, as a handler of `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter, "?") for letter in lacking), error.end
+
+
+def visible(text: str) -> str:
+    """Return text with invisible characters replaced by their codes, except ends of lines."""
+    if text.isprintable() and not _FORMLESS.search(text):
+        return text
+    return "".join(letter if _is_visible(letter) else _code(letter) for letter in text)
+
+
+def _is_visible(letter: str) -> bool:
+    if letter.isprintable():
+        return not _FORMLESS.match(letter)
+    return letter == "\n" or unicodedata.category(letter) == "Zs"
+
+
+def _code(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Return `visible` text on one line, cut off if it is longer than `most`."""
+    line = visible(" ".join(text.split("\n")))
+    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+
+
+def short_repr(owner: object, **parts: Any) -> str:
+    """Return `Name(part=value, …)` on one line, with numbers of four digits and cut-off values."""
+    values = ", ".join(f"{name}={_short(part)}" for name, part in parts.items())
+    return f"{type(owner).__name__}({values})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return one_line(f"[{', '.join(map(_short, value))}]", 40)
+    return one_line(getattr(value, "__name__", None) or repr(value), 60)
+
+
+# ------------------------------------------------------------------ errors
 
 DEBUG = "ROLLIN_DEBUG"
-LONGEST = 1000  # letters of a foreign error's text, so that the place after it is not cut off
+LONGEST_FOREIGN = (
+    1000  # letters of a foreign error's text, so that the place after it is not cut off
+)
 OWN = str(Path(__file__).parent) + os.sep
 INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 STANDARD = sysconfig.get_path("stdlib") + os.sep
@@ -93,7 +165,7 @@ def format_exception(error: BaseException) -> str:
         return f"it called sys.exit({_text(error.code, repr)})"
     if isinstance(error, ProcessExitError):
         return f"it called os._exit({_text(error.code, repr)})"
-    text = one_line(" ".join(_text(error).split()).rstrip("."), LONGEST)
+    text = one_line(" ".join(_text(error).split()).rstrip("."), LONGEST_FOREIGN)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -14,9 +14,8 @@ from rollin.envs.box_env import Env
 from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.contextual import check_context
 from rollin.envs.registry import make_raw
-from rollin.errors import RollinError, in_python
+from rollin.errors import RollinError, in_python, short_repr
 from rollin.policy import Policy
-from rollin.texts import short_repr
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,10 +108,10 @@ def _check_policy(policy: Policy, env: ContextEnv) -> None:
 def _actor(policy: Any) -> Callable[[Any, Any], Any]:
     """Deterministic actions of an agent, as a function of observation and context."""
     if callable(getattr(policy, "act", None)):
-        return lambda seen, context: policy.act(seen, context, deterministic=True)
+        return lambda observation, context: policy.act(observation, context, deterministic=True)
     if callable(getattr(policy, "predict", None)):
-        return lambda seen, context: policy.predict(
-            {"observation": np.asarray(seen), "context": context}, deterministic=True
+        return lambda observation, context: policy.predict(
+            {"observation": np.asarray(observation), "context": context}, deterministic=True
         )[0]
     if callable(policy):
         return policy

@@ -18,9 +18,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from rollin.checks import shown
-from rollin.errors import RollinError, install_hint, reason
-from rollin.safe_open import LARGEST_POLICY, read_bounded
-from rollin.texts import one_line
+from rollin.errors import RollinError, install_hint, one_line, reason
+from rollin.untrusted import LARGEST_POLICY, read_bounded
 
 Float = NDArray[np.float32]
 LAST = "last"  # of the contexts of the curriculum

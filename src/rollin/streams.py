@@ -8,8 +8,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from rollin.checks import at_least
-from rollin.errors import RollinError
-from rollin.texts import short_repr
+from rollin.errors import RollinError, short_repr
 
 _LOW = (1 << 64) - 1
 

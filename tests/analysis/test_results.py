@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cost, sac_page
-from rollin.analysis.collect import collect
+from rollin.analysis.collect import collect, group
 from rollin.analysis.findings import agreement, improvements
-from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, results_of
 from rollin.paper.four_rooms import ROWS, SEEDS, STEPS, conditions
 from rollin.paper.tables import tables

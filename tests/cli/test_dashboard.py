@@ -15,7 +15,8 @@ from rollin.paper.four_rooms import STEPS, condition
 from rollin.paper.tables import find_table
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json, write_json
-from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.runs.spec import Job, JobEvent
+from rollin.sweeps.queue import run_jobs
 from rollin.sweeps.sweep import Sweep
 from tests.here import HereExecutor
 from tests.made_runs import reseal

@@ -17,9 +17,9 @@ from rollin.cli.study_runs import length_notes
 from rollin.paper.tables import find_table
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import read_json
+from rollin.runs.spec import Job, JobEvent
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import cache_rates, cached_rates
-from rollin.sweeps.queue import Job, JobEvent
 from tests.forks import forking
 from tests.here import HereExecutor
 from tests.killing import needs_signals

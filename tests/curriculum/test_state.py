@@ -11,8 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from rollin import RollinError
-from rollin.curriculum.progress import Advance, Progress, Window
-from rollin.curriculum.state import State, Stateful
+from rollin.curriculum.progress import Advance, Progress, State, Stateful, Window
 
 
 @dataclass(frozen=True)

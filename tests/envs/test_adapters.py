@@ -12,7 +12,7 @@ import rollin
 from rollin.cli import main
 from rollin.envs.point_umaze import PointUmaze
 from rollin.errors import RollinError
-from rollin.imports import factory_here
+from rollin.untrusted import factory_here
 from tests.toys import Line, PointGoal
 
 BOX = spaces.Box(-1.0, 1.0, (1,), np.float64)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollin
-from rollin.analysis.group import scale_of
+from rollin.analysis.collect import scale_of
 from rollin.envs.registry import make_contextual
 from rollin.errors import RollinError
 from rollin.paper.tables import EXTRAS, all_conditions, find_table, tables

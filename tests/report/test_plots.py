@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollin.analysis.collect import collect
-from rollin.analysis.curves import panels
-from rollin.analysis.group import group
-from rollin.analysis.results import results_of
+from rollin.analysis.collect import collect, group
+from rollin.analysis.results import panels, results_of
 from rollin.cli import main
 from rollin.cli.train import parse_run
 from rollin.errors import RollinError

@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rollin.analysis.collect import Collection, collect
-from rollin.analysis.curves import panels
+from rollin.analysis.collect import Collection, collect, group, scale_of
 from rollin.analysis.findings import agreement, improvements, reached_final
-from rollin.analysis.group import group, scale_of
-from rollin.analysis.results import StudyResults, reading_tables, results_of
+from rollin.analysis.results import StudyResults, panels, reading_tables, results_of
 from rollin.analysis.statistics import improvement_interval
 from rollin.cli import main
 from rollin.errors import RollinError

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from rollin.analysis.collect import group
 from rollin.analysis.findings import mastered_at, steps_to_mastery
-from rollin.analysis.group import group
 from rollin.analysis.results import StudyResults, results_of, solved_by
 from rollin.report.labels import label_text
 from rollin.report.sections import verdict

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollin.analysis.collect import collect
-from rollin.analysis.group import group
+from rollin.analysis.collect import collect, group
 from rollin.analysis.results import results_of
 from rollin.cli import main
 from rollin.errors import RollinError

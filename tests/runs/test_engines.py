@@ -16,8 +16,7 @@ from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines import MODULES, engine, engine_for, read_record, run, spec_of
-from rollin.runs.engines.base import Engine
+from rollin.runs.engines import MODULES, Engine, engine, engine_for, read_record, run, spec_of
 from rollin.runs.files import read_json
 from rollin.runs.metrics import Metric
 from rollin.runs.records import MetricAt

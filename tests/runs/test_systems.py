@@ -13,9 +13,9 @@ from rollin.errors import RollinError
 from rollin.runs import systems
 from rollin.runs.directory import RunBusyError, RunDirectory
 from rollin.runs.files import read_json, remove_file, write_atomically
+from rollin.runs.spec import Job, JobEvent
 from rollin.runs.systems import is_alive, patiently
 from rollin.sweeps import local, machine
-from rollin.sweeps.queue import Job, JobEvent
 from tests.forks import forking
 from tests.runs.test_tabular_runs import spec
 

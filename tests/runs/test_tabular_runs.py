@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
 from rollin.cli import main
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.contexts import SuccessRate
 from rollin.errors import RollinError
 from rollin.runs import driver
 from rollin.runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint

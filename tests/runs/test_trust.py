@@ -11,12 +11,12 @@ import pytest
 
 from rollin.cli import main
 from rollin.cli.watch import Watched
-from rollin.imports import check_code, only_named
 from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.spec import RunSpec, configured, digest
+from rollin.untrusted import check_code, only_named
 from tests.made_runs import STUDIES
 
 DEEP = {"hidden": (8, 8), "batch": 16, "eval_episodes": 1, "warmup": 32, "steps": 60}

@@ -15,7 +15,7 @@ from rollin.runs.engines.sac import SACRunConfig
 from rollin.runs.spec import RunSpec
 from rollin.sac import jax as oracle
 from rollin.sac.config import SACConfig
-from rollin.sac.cpu import bfloat16, gemm_bf16, simd
+from rollin.sac.cpu import gemm_bf16, simd
 from rollin.sac.cpu.gemm_bf16 import FLOATS, GATE, MASK, PAIRS, RELU, ROWS, VALUE, Ends
 from rollin.sac.cpu.memory import aligned, panel_count
 from rollin.sac.cpu.simd import PANEL
@@ -124,9 +124,9 @@ def run_multiply(a, b, bias, rows, wide, inner, flags, ends):
 @compiled
 def run_turn(first, second, target, half):
     if half:
-        bfloat16.turn_half_block(first, target)
+        simd.turn_half_block(first, target)
     else:
-        bfloat16.turn_block(first, second, target)
+        simd.turn_block(first, second, target)
 
 
 class Product:
@@ -467,12 +467,12 @@ def test_a_precision_that_a_learner_lacks_is_refused():
     ],
 )
 def test_the_unit_is_used_where_it_is(asked, width, unit, native):
-    assert bfloat16.choose(asked, width, {"avx512bf16": unit}) == native
+    assert simd.choose_pairs(asked, width, {"avx512bf16": unit}) == native
 
 
 def test_an_unknown_way_to_multiply_pairs_is_named():
     with pytest.raises(RollinError, match="ROLLIN_PAIRS must be emulated or unset, got 'fast'"):
-        bfloat16.choose("fast", 16, {})
+        simd.choose_pairs("fast", 16, {})
 
 
 def test_a_run_s_precision_is_part_of_its_name_and_float32_changes_no_name():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rollin import RollinError, llvm
 from rollin.compiling import cached_njit
 from rollin.sac import cpu
-from rollin.sac.cpu import bfloat16, gemm, gemm_bf16, memory, simd
+from rollin.sac.cpu import gemm, gemm_bf16, memory, simd
 from rollin.sac.cpu.gemm import Fetches, Panels
 from rollin.sac.cpu.learner import CpuLearner
 from rollin.sac.cpu.memory import (
@@ -28,7 +28,7 @@ SIZES = st.integers(1, 70)
 FILL = 7.0  # stands where nothing may be written
 COUNT = np.int64  # all arguments of the products are int64
 compiled = cached_njit(
-    helpers=(cpu, llvm), variant=f"{simd.LANES}_{bfloat16.NATIVE}", error_model="numpy"
+    helpers=(cpu, llvm), variant=f"{simd.LANES}_{simd.NATIVE}", error_model="numpy"
 )
 
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 from rollin import RollinError
 from rollin.checks import MOST
+from rollin.sac.cpu.rng import geometric_ages, uniform_ages
 from rollin.sac.relabel import relabel
 from rollin.sac.replay import HEADER, WAITING_ROWS, Replay, RowLayout, Selection
-from rollin.sac.replay_kernels import geometric_ages, uniform_ages
 from rollin.streams import Streams, pack_generator
 
 GOALS = RowLayout(observation=3, action=2, context=2, outcome=2)

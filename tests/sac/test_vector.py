@@ -15,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 from scipy import stats
 
 from rollin.compiling import cached_njit
-from rollin.sac import cpu, replay_kernels
+from rollin.sac import cpu
 from rollin.sac import jax as oracle
-from rollin.sac.cpu import kernels, layers, memory, simd, update_steps, update_steps_bf16
+from rollin.sac.cpu import kernels, layers, memory, rng, simd, update_steps, update_steps_bf16
 from rollin.tabular.kernels import rollouts
 
 compiled = cached_njit(helpers=(cpu,), variant=simd.LANES, error_model="numpy")
@@ -112,8 +112,8 @@ def test_compiled_functions_have_names_of_their_own():
     """Numba tells cached machine code apart by module, name and types, and by a count that two
     processes may share: functions of one name, made by a factory, would be mixed up."""
     parts = [name for name in sys.modules if name.startswith("rollin.sac.cpu.")]
-    assert {kernels.__name__, update_steps_bf16.__name__} <= set(parts)
-    sac = [sys.modules[name] for name in (*parts, replay_kernels.__name__)]
+    assert {kernels.__name__, rng.__name__, update_steps_bf16.__name__} <= set(parts)
+    sac = [sys.modules[name] for name in parts]
     found = {
         id(each): (each.py_func.__module__, each.py_func.__qualname__)
         for module in (*sac, rollouts)

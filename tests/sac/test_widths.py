@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rollin.compiling import host_features
-from rollin.sac.cpu import bfloat16
+from rollin.sac.cpu import simd
 from rollin.sac.cpu.simd import TILINGS, VARIABLE, widest
 from tests.sac.test_sac import ARRAYS, PRECISIONS, SHAPES, make, random_batch
 
@@ -69,9 +69,9 @@ def test_the_learner_s_tests_pass_with_vectors_of_any_width_and_give_the_same_bi
     assert done.stdout.count(b".") > 55
 
 
-@pytest.mark.skipif(not bfloat16.NATIVE, reason="this CPU has no unit for bfloat16 to be left out")
+@pytest.mark.skipif(not simd.NATIVE, reason="this CPU has no unit for bfloat16 to be left out")
 def test_without_the_unit_for_bfloat16_the_bits_are_the_same():
-    done = run(16, "-c", BITS, "16", **{bfloat16.VARIABLE: "emulated"})
+    done = run(16, "-c", BITS, "16", **{simd.PAIRS_VARIABLE: "emulated"})
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == states()
 

@@ -16,10 +16,10 @@ from rollin.runs.engines import run
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json
-from rollin.runs.spec import RunSpec, configured
+from rollin.runs.spec import Job, JobEvent, RunSpec, configured
 from rollin.sweeps.cluster import RayExecutor, _lost, connect
 from rollin.sweeps.cluster_worker import SCRATCH, _tidy_scratch
-from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.sweeps.queue import run_jobs
 from tests.here import hurried
 from tests.killing import same_run
 from tests.runs.test_rollin_runs import line

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rollin.errors import RollinError
 from rollin.runs.engines.rollin_options import RollinConfig
 from rollin.runs.engines.tabular import TabularConfig
-from rollin.runs.spec import RunSpec, configured
-from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Job, JobEvent, Queue, attempt, run_jobs
+from rollin.runs.spec import Job, JobEvent, RunSpec, configured
+from rollin.sweeps.queue import LONGEST_DELAY, UNBEGUN, Queue, attempt, run_jobs
 
 SPEC = RunSpec("four-rooms", TabularConfig(steps=100))
 

@@ -10,16 +10,15 @@ import pytest
 
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import engine_of, run
-from rollin.runs.engines.base import BASE, Demands
+from rollin.runs.engines import BASE, Demands, engine_of, run
 from rollin.runs.engines.tabular import TabularConfig
 from rollin.runs.files import read_json
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Job, JobEvent, RunSpec
 from rollin.sweeps import local
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.local import LocalExecutor
 from rollin.sweeps.machine import _free_of_container, cores, free_memory
-from rollin.sweeps.queue import Job, JobEvent, run_jobs
+from rollin.sweeps.queue import run_jobs
 from rollin.sweeps.study import Study
 from rollin.sweeps.sweep import Fingerprints, Sweep, find_runs
 from tests.forks import forking, serve_eagerly

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rollin.curriculum.contexts import SubOptimality, SuccessRate
 from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import SubOptimality, SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.algorithm1 import TabularState, rollin, solve

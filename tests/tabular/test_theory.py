@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.contexts import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.algorithm1 import TabularState, rollin

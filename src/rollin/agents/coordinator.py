@@ -16,8 +16,7 @@ from rollin.agents.plan_source import InThisProcess, claim
 from rollin.checks import check_gamma
 from rollin.curriculum.teacher import EpisodeEnd, Plan, Teacher, check_teacher
 from rollin.deprecated import renamed
-from rollin.errors import RollinError, format_exception
-from rollin.texts import short_repr
+from rollin.errors import RollinError, format_exception, short_repr
 
 LATER = "its plans need a guide"  # why, where a teacher needs one later than it advanced
 COUNTS = ("steps", "rollin_steps", "failed_rollin_steps", "abandoned", "episodes")

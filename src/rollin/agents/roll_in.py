@@ -135,8 +135,8 @@ class RollInPlayer:
     def load(self, version: int, guide: Guide, planned: Container[int] = ()) -> None:
         """Keep a guide under its version, of the others the one before and those of plans."""
         check_guide(guide, self._env)
-        kept = {v: g for v, g in self._guides.items() if version - 1 <= v or v in planned}
-        self._guides = {**kept, version: guide}
+        guides = {v: g for v, g in self._guides.items() if version - 1 <= v or v in planned}
+        self._guides = {**guides, version: guide}
 
     def take(self) -> list[PrefixStep]:
         """Return the steps since the last call, if they are kept."""
@@ -180,9 +180,9 @@ class RollInPlayer:
         self._count(roll_in.steps, failed=over)
 
     def _action(self, guide: Guide, observation: Any, context: Any) -> Any:
-        shown = observation if context is None else self._show(observation, context)
+        injected = observation if context is None else self._show(observation, context)
         try:
-            action = guide(shown, context)
+            action = guide(injected, context)
         except (RollinError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a guide's own code may raise anything

@@ -1,17 +1,23 @@
-"""Records of the runs in directories and CSV files, and the sweeps that they belong to."""
+"""Records of the runs in directories and CSV files, by the conditions of studies.
+
+Records of no known condition become studies of their own.
+"""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rollin.errors import RollinError
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import read_record
+from rollin.runs.engines import engine, read_record
 from rollin.runs.files import ConfigFile
-from rollin.runs.records import MOST_STEPS, RUNS, Record, condition_text, read_records
-from rollin.sweeps.study import Study, studies_in
+from rollin.runs.records import MOST_STEPS, RUNS, MetricAt, Record, condition_text, read_records
+from rollin.runs.spec import flat
+from rollin.sweeps.condition import Condition, value_text
+from rollin.sweeps.study import METHOD, Study, studies_in
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
 
 ReadRecord = Callable[[RunDirectory, Sequence[int]], Record]
@@ -227,3 +233,229 @@ def _united(one: Study, other: Study) -> Study | None:
     more = [c for c in other.conditions if c.name not in keys]
     seeds = max(one.seeds, other.seeds)
     return replace(one, conditions=(*one.conditions, *more), seeds=seeds)
+
+
+# ------------------------------------------------------------------ records by condition
+
+
+Runs = dict[Condition, dict[float, list[Record]]]
+"""Runs of each condition by scale, one for each seed, in their order."""
+UNVARIED = ("seed", "learner", "threads", "log_every", "log", "eval_episodes", "keep_replay")
+"""Options that do not define a condition."""
+
+
+@dataclass
+class Grouping:
+    """Runs by condition, those that belong to none, and notes about them."""
+
+    runs: Runs = field(default_factory=dict)
+    others: list[Record] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def group(records: Sequence[Record], studies: Sequence[Study]) -> Grouping:
+    """Assign each record to the conditions that it is a run of.
+
+    Labels count if the key agrees. A run without labels belongs where its key does, at scale 1 or
+    at the fraction of its length. Of one seed the longest run counts.
+    """
+    found = Grouping()
+    conditions = list(dict.fromkeys(c for study in studies for c in study.conditions))
+    by_task: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        by_task.setdefault(condition.task, []).append(condition)
+    candidates: Runs = {}
+    for record in records:
+        for condition, scale in _homes(record, by_task.get(record.task, ())).items():
+            candidates.setdefault(condition, {}).setdefault(scale, []).append(record)
+    shorter: dict[int, tuple[Record, Record]] = {}
+    for condition in conditions:
+        for scale, runs in candidates.get(condition, {}).items():
+            alike = _of_one_task(found, condition, runs)
+            longest = _one_per_seed(alike)
+            found.runs.setdefault(condition, {})[scale] = list(longest.values())
+            shorter |= {id(r): (r, longest[r.seed]) for r in alike if r is not longest[r.seed]}
+    for run, longer in shorter.values():
+        where = longer.path or "in a runs.csv"
+        found.skipped.append(f"{run.path or run.task}: seed {run.seed} counts once, as {where}")
+    placed = {id(r) for by_scale in found.runs.values() for runs in by_scale.values() for r in runs}
+    found.others = [r for r in records if id(r) not in placed and id(r) not in shorter]
+    return found
+
+
+def _homes(record: Record, conditions: Sequence[Condition]) -> dict[Condition, float]:
+    """The conditions that a record is a run of, with the scale.
+
+    A run made for a condition is not also a shortened run of a longer one.
+    """
+    scales = {c: scale for c in conditions if (scale := scale_of(record, c)) is not None}
+    if any(_was_made_for(record, condition) for condition in scales):
+        return {
+            c: scale
+            for c, scale in scales.items()
+            if _was_made_for(record, c) or record.steps == c.steps
+        }
+    return scales
+
+
+def _was_made_for(record: Record, condition: Condition) -> bool:
+    """Whether labels, length and key of a record are those of a condition."""
+    return (
+        bool(record.labels)
+        and dict(record.labels) == dict(condition.labels)
+        and record.steps == max(1, round(record.scale * condition.steps))
+        and record.key == condition.key(record.scale)
+    )
+
+
+def scale_of(record: Record, condition: Condition) -> float | None:
+    """The fraction of a condition's length at which a record is one of its runs; None if not.
+
+    A run that differs in its length only is a part of the whole run, if its engine extends runs.
+    """
+    if record.task != condition.task:
+        return None
+    if _was_made_for(record, condition):
+        return record.scale
+    if record.key == condition.key() and engine(record.engine).extends:
+        return 1.0
+    scale = record.steps / condition.steps
+    try:
+        return scale if record.key == condition.key(scale) else None
+    except RollinError:  # too short to be one
+        return None
+
+
+def _of_one_task(found: Grouping, condition: Condition, runs: Sequence[Record]) -> Sequence[Record]:
+    """The runs of the most frequent task; others are not seeds of the same condition.
+
+    A run without a fingerprint counts as one of them.
+    """
+    counts: dict[str, int] = {}
+    for run in runs:
+        if run.fingerprint:
+            counts[run.fingerprint] = counts.get(run.fingerprint, 0) + 1
+    if len(counts) < 2:
+        return runs
+    main = max(counts, key=lambda fingerprint: counts[fingerprint])
+    apart = sum(counts.values()) - counts[main]
+    note = (
+        f"{apart} of the runs of {condition.task}, {condition.name} had another task of the same "
+        "name, and are not in the tables."
+    )
+    if note not in found.notes:
+        found.notes.append(note)
+    return [run for run in runs if run.fingerprint in (main, "")]
+
+
+def _one_per_seed(runs: Sequence[Record]) -> dict[int, Record]:
+    """The longest run of every seed."""
+    longest: dict[int, Record] = {}
+    for run in sorted(runs, key=lambda r: (r.seed, -r.step)):
+        longest.setdefault(run.seed, run)
+    return longest
+
+
+# ------------------------------------------------------------------ runs of no study
+
+
+def own_studies(others: Sequence[Record]) -> list[tuple[Study, dict[Condition, list[Record]]]]:
+    """Studies of runs that belong to none: one per task, labelled by the options that differ."""
+    found = []
+    for task in dict.fromkeys(record.task for record in others):
+        groups: dict[str, list[Record]] = {}
+        for record in others:
+            if record.task == task:
+                same = f"{sorted(_options(record).items())}, {record.fingerprint}"
+                groups.setdefault(same, []).append(record)
+        labels = _labels([some[0] for some in groups.values()])
+        runs: dict[Condition, list[Record]] = {}
+        for names, some in zip(labels, groups.values(), strict=True):
+            steps = {"steps": some[0].steps}
+            condition = Condition(names, task, steps, known_key=some[0].key)
+            runs[condition] = list(_one_per_seed(some).values())
+        study = Study(
+            task,
+            tuple(runs),
+            tuple(map(MetricAt, _quantities([r for some in runs.values() for r in some]))),
+            seeds=max(map(len, runs.values())),
+            columns=tuple(dict.fromkeys(name for names in labels for name in names)),
+            baseline=_baseline(labels),
+            title=task,
+        )
+        found.append((study, runs))
+    return found
+
+
+def _quantities(records: Sequence[Record]) -> list[str]:
+    """What is read of runs that no study describes: headlines of their engines, and measures."""
+    engines = dict.fromkeys(run.engine for run in records)
+    declared = {one.name: one.headline for name in engines for one in engine(name).metrics}
+    names = dict.fromkeys([*declared, *(name for run in records for name in run.curve.quantities)])
+    headlines = [name for name in names if declared.get(name, True)]
+    return [name for name in headlines if any(r.value(MetricAt(name)) is not None for r in records)]
+
+
+def _baseline(labels: Sequence[Mapping[str, str]]) -> str:
+    """The filter of the baseline, if there is one: by its name, or by β = 0."""
+    for name, value in (("method", "baseline"), ("beta", "0")):
+        if any(own.get(name) == value for own in labels):
+            return f"{name}={value}"
+    return ""
+
+
+def _options(record: Record) -> Mapping[str, Any]:
+    """What distinguishes a run from others: its labels, or its options and its engine."""
+    if record.labels:
+        return record.labels
+    options = {name: value for name, value in record.options.items() if name not in UNVARIED}
+    if options.get("method") == "rollin" and options.get("beta") == 0:
+        options["method"] = "baseline"
+    if options.get("method") in ("baseline", "scratch"):
+        del options["beta"]  # it has no effect there
+    return {"engine": record.engine, **options}
+
+
+def _typed(record: Record) -> Mapping[str, Any]:
+    """Options as one would type them: those that differ from the task's, in their short form.
+
+    Method and β are always included: they are what runs are compared by.
+    """
+    given = _options(record)
+    if record.labels or not record.options:
+        return given
+    preset = engine(record.engine).preset(record.task)
+    own = flat(preset)
+
+    def beside(base: Mapping[str, Any]) -> dict[str, Any]:
+        differs = (n for n in given if n in base and value_text(given[n]) != value_text(base[n]))
+        return {name: given[name] for name in differs}
+
+    typed = beside(own)
+    for short, form in type(preset).short_forms.items():
+        rest = beside({**own, **form})
+        if len(rest) + 1 < len(typed):
+            typed = {short: True, **rest}
+    return {n: v for n, v in given.items() if n in METHOD or n not in own} | typed
+
+
+def _labels(runs: Sequence[Record]) -> list[dict[str, str]]:
+    """Labels of runs: what was typed and differs; numbered where they are the same."""
+    typed = [_typed(run) for run in runs]
+    names = dict.fromkeys(name for options in typed for name in options)
+    varying = [n for n in names if len({str(options.get(n)) for options in typed}) > 1]
+    without_steps = [n for n in varying if n != "steps"]
+    if len({str([options.get(n) for n in without_steps]) for options in typed}) == len(typed):
+        varying = without_steps  # a length alone makes no other method
+    found = [{n: value_text(options[n]) for n in varying if n in options} for options in typed]
+    for labels, options in zip(found, typed, strict=True):
+        if not labels and len(found) > 1:  # all options are the task's own
+            name = "method" if options.get("method") in ("baseline", "scratch") else "beta"
+            own = {name: value_text(options[name])} if name in options else {"options": "defaults"}
+            labels |= own
+    texts = [condition_text(labels) for labels in found]
+    for i, text in enumerate(texts):
+        if texts.count(text) > 1:
+            found[i]["task"] = str(1 + texts[:i].count(text))
+    return found

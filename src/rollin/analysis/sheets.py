@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.errors import RollinError
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 
 
 class Sheet(NamedTuple):
@@ -84,12 +84,12 @@ def sheet_csv(sheet: Sheet) -> str:
 
 def sheet_terminal(sheet: Sheet) -> Group:
     """For the screen: what is **bold** in Markdown is so here."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in sheet.columns:
-        shown.add_column(column)
+        table.add_column(column)
     for row in sheet.rows:
-        shown.add_row(*(_bold(value) for value in row))
-    return Group(Text(sheet.title, style="italic"), shown, Text())
+        table.add_row(*(_bold(value) for value in row))
+    return Group(Text(sheet.title, style="italic"), table, Text())
 
 
 def _bold(value: str) -> Text:

@@ -119,8 +119,8 @@ def exact_permutation(ours: Sequence[int], other: Sequence[int]) -> float:
     values = [*ours, *other]
     n = len(ours)
     splits: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in values)]
-    for seen, value in enumerate(values):  # splits[i][s]: ways to choose i values of sum s
-        for size in range(seen, -1, -1):
+    for count, value in enumerate(values):  # splits[i][s]: ways to choose i values of sum s
+        for size in range(count, -1, -1):
             for total, ways in splits[size].items():
                 splits[size + 1][total + value] += ways
     all_of_them = sum(values)
@@ -161,8 +161,8 @@ def exact_test(successes: int, n: int, other_successes: int, other_n: int) -> fl
     total = successes + other_successes
     few = range(max(0, total - other_n), min(n, total) + 1)
     ways = {k: math.comb(n, k) * math.comb(other_n, total - k) for k in few}
-    seen = ways[successes]
-    return sum(w for w in ways.values() if w <= seen) / sum(ways.values())
+    observed = ways[successes]
+    return sum(w for w in ways.values() if w <= observed) / sum(ways.values())
 
 
 def student_t(freedom: int, level: float) -> float:

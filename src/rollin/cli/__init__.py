@@ -8,9 +8,16 @@ from contextlib import suppress
 
 from rollin import __version__
 from rollin.checks import did_you_mean
-from rollin.errors import RollinError, debug_hint, exits_refused, format_exception, show_traceback
-from rollin.imports import only_named
-from rollin.texts import LONGEST, one_line
+from rollin.errors import (
+    LONGEST,
+    RollinError,
+    debug_hint,
+    exits_refused,
+    format_exception,
+    one_line,
+    show_traceback,
+)
+from rollin.untrusted import only_named
 
 COMMANDS = {
     "demo": "Compare ROLLIN with the baseline on four rooms in a report",

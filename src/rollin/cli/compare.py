@@ -18,13 +18,13 @@ from rollin.cli.study_runs import (
 )
 from rollin.cli.sweep import file_name, listed_options, run_options, task_first
 from rollin.errors import RollinError
-from rollin.imports import name_code
 from rollin.runs.engines import engine_for
 from rollin.runs.records import MetricAt
 from rollin.runs.spec import option_names, spelled
 from rollin.sweeps.condition import Condition, block
 from rollin.sweeps.study import KAPPA, Study
 from rollin.tasks import plain_name
+from rollin.untrusted import name_code
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -26,13 +26,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from rollin.errors import RollinError
-from rollin.imports import CALLS
+from rollin.errors import RollinError, visible
 from rollin.runs.systems import STOPS
-from rollin.texts import visible
+from rollin.untrusted import CALLS
 
 if TYPE_CHECKING:
-    from rollin.sweeps.queue import JobEvent
+    from rollin.runs.spec import JobEvent
 
 SILENT_SECONDS = 30.0  # in one call, after which there is a hint
 BLOCKED_SECONDS = 2.0  # in one call, after which a wish to stop interrupts it

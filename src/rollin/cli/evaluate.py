@@ -36,9 +36,8 @@ from rollin.report.style import PICTURES, save_picture, styled
 from rollin.runs.curricula import Playable
 from rollin.runs.engines import engine
 from rollin.runs.exported import open_trained
-from rollin.runs.files import remove_file, write_atomically, write_json
+from rollin.runs.files import check_trust, remove_file, write_atomically, write_json
 from rollin.runs.systems import patiently
-from rollin.runs.trust import check_trust
 
 Picture = NDArray[np.uint8]
 Array = NDArray[Any]

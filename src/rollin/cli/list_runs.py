@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 from rollin.cli.console import Overview, make_console, run_table
 from rollin.cli.options import Arg, parse
-from rollin.errors import RollinError
+from rollin.errors import LONGEST, RollinError, one_line
 from rollin.runs.directory import RunDirectory
 from rollin.runs.systems import LARGEST_PID, is_alive, process_began
 from rollin.sweeps.sweep import SWEEP_FILE, find_runs, read_sweep
-from rollin.texts import LONGEST, one_line
 
 MANY = 40  # runs, above which those that are done or wait are only counted
 WIDE = 400  # columns where the output is not a terminal, so that nothing is cut off

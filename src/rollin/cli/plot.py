@@ -7,10 +7,8 @@ from typing import Annotated
 
 from rich.console import Console
 
-from rollin.analysis.collect import collect
-from rollin.analysis.curves import panels
-from rollin.analysis.group import group
-from rollin.analysis.results import results_of
+from rollin.analysis.collect import collect, group
+from rollin.analysis.results import panels, results_of
 from rollin.cli.console import check_file, make_console
 from rollin.cli.options import Arg, parse
 from rollin.errors import RollinError

@@ -10,9 +10,10 @@ from rich.console import Console
 from rollin.checks import at_least, positive
 from rollin.cli.console import SweepProgress, live, make_console, stop_on_signal
 from rollin.errors import RollinError
+from rollin.runs.spec import RETRIES, Job
 from rollin.sac.config import LearnerName
 from rollin.sweeps.local import executor
-from rollin.sweeps.queue import RETRIES, Executor, Job, run_jobs
+from rollin.sweeps.queue import Executor, run_jobs
 from rollin.sweeps.study import Study
 from rollin.sweeps.sweep import Backlog, Sweep
 

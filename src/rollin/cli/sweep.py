@@ -11,12 +11,12 @@ from rollin.cli.options import Arg, make, option_groups, read
 from rollin.cli.study_runs import PlaceOptions, check_place, length_notes, run_and_report
 from rollin.cli.train import task_among
 from rollin.errors import OPTION_NAMES, RollinError
-from rollin.imports import is_factory, load_named, name_code
 from rollin.paper.tables import tables
 from rollin.runs.engines import engine_for
 from rollin.runs.spec import option_names, read_value
 from rollin.sweeps.condition import block, grid_from, reading, select, usual_readings
 from rollin.sweeps.study import Study, checked_study, study_from
+from rollin.untrusted import is_factory, load_named, name_code
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,16 @@ from rollin.cli.console import make_console
 from rollin.cli.options import Arg, parse
 from rollin.cli.theory_tables import show, smallest_table, summary
 from rollin.errors import RollinError
-from rollin.imports import name_code
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import spec_of
 from rollin.runs.engines.tabular import TABULAR_TASKS, TabularConfig, load_mdp, mdp_of
-from rollin.runs.files import write_json
-from rollin.runs.trust import check_trust
-from rollin.safe_open import LARGEST_POLICY, read_bounded
+from rollin.runs.files import check_trust, write_json
 from rollin.tabular import soft
 from rollin.tabular.mdp import ContextualMDP
 from rollin.tabular.soft import SoftOptimum
 from rollin.tabular.theory.analysis import Theory, analyse, learned_terms
 from rollin.tabular.theory.constants import Magnitude, StepSizeCondition, total
+from rollin.untrusted import LARGEST_POLICY, name_code, read_bounded
 
 WIDTH = 118  # of the tables where the output is not a terminal
 

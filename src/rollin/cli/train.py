@@ -29,18 +29,15 @@ from rollin.cli.options import (
     parse,
     read,
 )
-from rollin.errors import RollinError
-from rollin.imports import is_factory, name_code
+from rollin.errors import LONGEST, RollinError, one_line
 from rollin.runs.checkpoint import written_with
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import engine_for, engine_of, engines, run, spec_of
-from rollin.runs.engines.base import Engine
-from rollin.runs.spec import RunSpec, configured
+from rollin.runs.engines import Engine, engine_for, engine_of, engines, run, spec_of
+from rollin.runs.files import check_trust
+from rollin.runs.spec import Job, JobEvent, RunSpec, configured
 from rollin.runs.systems import changed_since
-from rollin.runs.trust import check_trust
-from rollin.sweeps.queue import Job, JobEvent
 from rollin.tasks import TASKS, plain_name
-from rollin.texts import LONGEST, one_line
+from rollin.untrusted import is_factory, name_code
 
 ABOUT = """Train on a task. If interrupted, the same command resumes the run.
 

@@ -24,7 +24,7 @@ from rollin.errors import RollinError
 from rollin.runs.records import MetricAt, Record
 from rollin.sweeps.condition import Condition
 from rollin.sweeps.study import Study
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 
 Gradient = Literal["exact", "natural", "sampled"]
 

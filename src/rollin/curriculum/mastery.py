@@ -17,10 +17,8 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from rollin.checks import at_least, positive, require_number, shown
-from rollin.curriculum.progress import Window
-from rollin.curriculum.state import HasState, State, Stateful
-from rollin.errors import RollinError
-from rollin.texts import short_repr
+from rollin.curriculum.progress import HasState, State, Stateful, Window
+from rollin.errors import RollinError, short_repr
 
 SHARE = 0.6  # λ, the part of the gap that must be closed
 RISE = 0.05  # of the gap: a best value counts as a new one if it is that much better

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rollin.checks import at_least
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.mastery import Gap, MasteryRule
+from rollin.curriculum.progress import State, Stateful
 from rollin.curriculum.sequential import Relabelled
-from rollin.curriculum.state import State, Stateful
 from rollin.curriculum.teacher import CurriculumTeacher, EpisodeEnd, Plan
 
 Array = NDArray[Any]

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from rollin.checks import at_least, check_literal, require_number
 from rollin.curriculum.contexts import Curriculum
 from rollin.curriculum.mastery import MasteryRule
-from rollin.curriculum.progress import Window
-from rollin.curriculum.state import HasState, State, Stateful
+from rollin.curriculum.progress import HasState, State, Stateful, Window
 from rollin.curriculum.teacher import CurriculumTeacher, EpisodeEnd, Plan
-from rollin.errors import RollinError
-from rollin.texts import short_repr
+from rollin.errors import RollinError, short_repr
 
 Counted = Literal["all", "main"]
 Relabelled = Callable[[Any, Any], float]

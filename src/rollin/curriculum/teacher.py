@@ -16,11 +16,9 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from rollin.checks import check_beta
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.progress import Progress, Window
-from rollin.curriculum.state import HasState, State, Stateful
+from rollin.curriculum.progress import HasState, Progress, State, Stateful, Window
 from rollin.deprecated import renamed
-from rollin.errors import RollinError
-from rollin.texts import short_repr
+from rollin.errors import RollinError, short_repr
 
 Purpose = Literal["train", "look"]
 """What an episode is for: to learn from, or only to observe the agent."""

@@ -71,7 +71,7 @@ def evaluate_context(
     on_outcome: called with the episode's number, from 0, and the outcome, at its reset and after
     each of its steps.
     """
-    shown = np.asarray(context, np.float32)
+    context32 = np.asarray(context, np.float32)
     measured: list[Sequence[float]] = []
     episode = -1
 
@@ -83,10 +83,10 @@ def evaluate_context(
         return observation
 
     def step(observation: Float, success: bool) -> Step:
-        result = env.step(act(np.concatenate((observation, shown))))
+        result = env.step(act(np.concatenate((observation, context32))))
         on_outcome(episode, result.outcome)
         measured.append(result.measured)
-        success = success or env.is_success(result.outcome, shown)
+        success = success or env.is_success(result.outcome, context32)
         return result.observation, result.reward, success, result.terminated or result.truncated
 
     return _play(reset, step, episodes, seed, env.measures, measured)
@@ -111,8 +111,8 @@ def evaluate_end(
         last[episode] = outcome
 
     evaluation = evaluate_context(env, act, context, episodes, on_outcome=see)
-    shown = np.asarray(context, np.float32)
-    return replace(evaluation, successes=[env.is_success(at, shown) for at in last.values()])
+    context32 = np.asarray(context, np.float32)
+    return replace(evaluation, successes=[env.is_success(at, context32) for at in last.values()])
 
 
 def evaluate_policy(

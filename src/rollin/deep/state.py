@@ -18,13 +18,12 @@ from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.deep.options import RollinOptions
 from rollin.envs.context_env import ContextEnv
 from rollin.envs.contextual import check_context
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.sac import make_learner
 from rollin.sac.config import LearnerName, SACConfig
 from rollin.sac.learner import Float, SACLearner
 from rollin.sac.replay import Replay, RowLayout, Rows, Selection
 from rollin.streams import Streams
-from rollin.texts import short_repr
 
 MOST = 100  # better episodes that are kept
 

@@ -23,10 +23,10 @@ from rollin.errors import (
     foreign,
     format_exception,
     install_hint,
+    one_line,
     place_of,
 )
-from rollin.imports import CALLS, check_code, from_here
-from rollin.texts import one_line
+from rollin.untrusted import CALLS, check_code, from_here
 
 Env = gymnasium.Env[Any, Any]
 Float = NDArray[np.float32]

@@ -11,8 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils.env_checker import data_equivalence
 
-from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import SuccessRate
+from rollin.curriculum.contexts import Curriculum, SuccessRate
 from rollin.envs.box_env import Env
 from rollin.envs.context_env import ContextEnv, ContextHandle
 from rollin.envs.contextual import Array, Contextual, ContextualEnv, check_context, layer_with

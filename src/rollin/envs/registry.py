@@ -11,9 +11,8 @@ from rollin.checks import did_you_mean, shown
 from rollin.envs.box_env import mujoco_for
 from rollin.envs.context_env import ContextEnv, vector_env
 from rollin.errors import RollinError, foreign
-from rollin.imports import CALLS, factory_here, from_here, load_named
-from rollin.safe_open import ExcessError, parse_json
 from rollin.tasks import TASKS, plain_name
+from rollin.untrusted import CALLS, ExcessError, factory_here, from_here, load_named, parse_json
 
 
 def make_contextual(

@@ -19,8 +19,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import did_you_mean
-from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.rules import ReturnThreshold
+from rollin.curriculum.contexts import Curriculum, ReturnThreshold
 from rollin.envs.robot import Ant, Humanoid, Motion, Planar, RobotEnv, picture_size
 from rollin.errors import RollinError
 

@@ -247,7 +247,7 @@ def _fixed(parts: int, first: int = 0) -> Callable[[int], Lattice]:
 
 def families() -> list[Family]:
     """The three groups of tables that print progress."""
-    walked = [cell for cell in velocity.conditions() if cell.labels["method"] != "scratch"]
+    with_curriculum = [cell for cell in velocity.conditions() if cell.labels["method"] != "scratch"]
     return [
         Family(
             "ant maze", antmaze.conditions(), antmaze.SEEDS, {"s/√8": 8},
@@ -261,7 +261,7 @@ def families() -> list[Family]:
             },
         ),
         Family(
-            "velocities", walked, velocity.SEEDS, {"s/√8": 8},
+            "velocities", with_curriculum, velocity.SEEDS, {"s/√8": 8},
             {
                 "k/9": _fixed(9),
                 "k/10, k = 0 … 10": _fixed(10),

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollin.analysis.curves import Line, Panel, few_enough, held, over_seeds
+from rollin.analysis.results import Line, Panel, few_enough, held, over_seeds
 from rollin.report.labels import label_text, quantity_text, shown
 from rollin.report.style import GROUP, Look, looks_of
 from rollin.runs.engines import engine
@@ -124,14 +124,14 @@ def panel_grid(
     return figure, list(axes[:count])
 
 
-def panels_figure(found: Sequence[Panel]) -> Figure:
+def panels_figure(panels: Sequence[Panel]) -> Figure:
     """All panels of one quantity in one picture, with one legend."""
-    figure, axes = panel_grid(len(found), 2, (4.4, 2.8), (0, 0.5))
-    shown: dict[str, Any] = {}
-    looks = looks_by_name(found)
-    for ax, panel in zip(axes, found, strict=True):
-        shown = {**draw_panel(ax, panel, looks), **shown}
-    _legend(figure, shown)
+    figure, axes = panel_grid(len(panels), 2, (4.4, 2.8), (0, 0.5))
+    entries: dict[str, Any] = {}
+    looks = looks_by_name(panels)
+    for ax, panel in zip(axes, panels, strict=True):
+        entries = {**draw_panel(ax, panel, looks), **entries}
+    _legend(figure, entries)
     return figure
 
 
@@ -143,19 +143,19 @@ def curves_figure(studies: Sequence[Mapping[str, Sequence[Panel]]]) -> Figure:
     figure = Figure(figsize=(3.5 * len(quantities), 2.7 * len(rows) + 0.5), layout="constrained")
     axes = figure.subplots(len(rows), len(quantities), squeeze=False)
     looks = looks_by_name(every)
-    shown: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     counts: dict[str, set[int]] = {}
     for line, row in zip(axes, rows, strict=True):
         for ax, name in zip(line, quantities, strict=True):
             ax.set_visible(name in row)
             if name in row:
-                shown = {**draw_panel(ax, row[name], looks), **shown}
+                entries = {**draw_panel(ax, row[name], looks), **entries}
                 for line_name, drawn in zip(line_names(row[name]), row[name].lines, strict=True):
                     counts.setdefault(line_name, set()).add(len(drawn.traces))
     named = {
-        f"{name} ({_seeds(counts[name])})" if name in counts else name: shown[name]
+        f"{name} ({_seeds(counts[name])})" if name in counts else name: entries[name]
         for name in (*looks, "published")
-        if name in shown
+        if name in entries
     }
     _legend(figure, named)
     return figure
@@ -178,13 +178,13 @@ def _seeds(counts: set[int]) -> str:
     return "1 seed" if high == 1 else f"{low if low == high else f'{low} – {high}'} seeds"
 
 
-def _legend(figure: Figure, shown: dict[str, Any]) -> None:
-    known = shown.pop("published", None)
-    shown |= {} if known is None else {"published": known}
-    wide = max(map(len, shown), default=0) >= 30
+def _legend(figure: Figure, entries: dict[str, Any]) -> None:
+    known = entries.pop("published", None)
+    entries |= {} if known is None else {"published": known}
+    wide = max(map(len, entries), default=0) >= 30
     drawn = figure.legend(
-        list(shown.values()), list(shown), loc="outside lower center",
-        ncols=min(2 if wide else 4, max(1, len(shown))), fontsize=8,
+        list(entries.values()), list(entries), loc="outside lower center",
+        ncols=min(2 if wide else 4, max(1, len(entries))), fontsize=8,
     )  # fmt: skip
     for text in drawn.get_texts():
         text.set_parse_math(False)

@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rollin.analysis.results import Place, ReadingTable, StudyResults, reading_tables
+from rollin.errors import one_line
 from rollin.report.labels import NONE, label_text, percent, place_text, published_at, table_title
-from rollin.texts import csv_text, one_line
+from rollin.untrusted import csv_text
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -168,15 +169,15 @@ def _table(table: ReadingTable, results: StudyResults) -> Group:
         title += "; below: seeds that master the last context"
     if at := published_at(table):
         title += f" ({percent(results.scale)} of the paper's {at})"
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.add_column("")
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("")
     for column in table.columns:  # what does not fit folds the names of rows, never a number
         name = label_text(column).removeprefix("ROLLIN ").replace(" = ", "=")
-        shown.add_column(name, justify="right", no_wrap=True)
+        grid.add_column(name, justify="right", no_wrap=True)
     for labels, places in table.rows:
         cells = (_place(place, of_the_paper=results.of_the_paper) for place in places)
-        shown.add_row(label_text(labels), *cells)
-    return Group(Text(title, style="italic"), shown)  # a table's own title is as narrow as it
+        grid.add_row(label_text(labels), *cells)
+    return Group(Text(title, style="italic"), grid)  # a table's own title is as narrow as it
 
 
 def _place(place: Place | None, *, of_the_paper: bool) -> Text:

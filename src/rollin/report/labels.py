@@ -6,10 +6,10 @@ from typing import NamedTuple
 from rollin.analysis.findings import ENOUGH
 from rollin.analysis.results import Place, ReadingTable, StudyResults
 from rollin.analysis.statistics import Summary
+from rollin.errors import one_line
 from rollin.runs.engines import metric
 from rollin.runs.records import MetricAt
 from rollin.runs.spec import digest
-from rollin.texts import one_line
 
 _SYMBOLS = {"alpha": "α = ", "delta": "Δ = ", "noise": "noise ", "beta": "β = "}
 _PLAIN = ("reward", "setting", "sampling", "env", "method", "options")
@@ -143,8 +143,8 @@ def percent(scale: float) -> str:
 
 def signed(value: float, digits: int) -> str:
     """A difference with its sign; none before a zero."""
-    shown = f"{value:+.{digits}f}"
-    return shown[1:] if float(shown) == 0 else shown.replace("-", "−")
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
 def warnings(results: StudyResults) -> list[str]:

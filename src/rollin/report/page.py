@@ -21,11 +21,9 @@ from markupsafe import Markup
 from threadpoolctl import threadpool_limits
 
 from rollin import __version__
-from rollin.analysis.collect import Collection
-from rollin.analysis.curves import panels
+from rollin.analysis.collect import Collection, group
 from rollin.analysis.findings import ENOUGH, setting_of
-from rollin.analysis.group import group
-from rollin.analysis.results import StudyResults, results_of
+from rollin.analysis.results import StudyResults, panels, results_of
 from rollin.report.charts import panels_figure
 from rollin.report.exports import file_name, safe_name, table_csv, table_latex
 from rollin.report.labels import (
@@ -41,8 +39,8 @@ from rollin.report.style import save_picture, styled, to_svg
 from rollin.runs.engines import engine
 from rollin.runs.files import make_directory, own_directory, write_atomically
 from rollin.runs.records import RUNS, Record, write_records
-from rollin.safe_open import LARGEST_RECORDS, read_bounded
 from rollin.sweeps.study import Study
+from rollin.untrusted import LARGEST_RECORDS, read_bounded
 
 if TYPE_CHECKING:
     from rollin.report.maps import Picture

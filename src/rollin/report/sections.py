@@ -7,8 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rollin.analysis.comparison import comparison
-from rollin.analysis.curves import Panel, panels
 from rollin.analysis.findings import (
     ENOUGH,
     NEAR,
@@ -18,10 +16,9 @@ from rollin.analysis.findings import (
     reached_final,
     steps_to_mastery,
 )
-from rollin.analysis.results import Result, StudyResults, is_above, reading_tables
+from rollin.analysis.results import Panel, Result, StudyResults, is_above, panels, reading_tables
 from rollin.analysis.statistics import improvement_interval
 from rollin.report.charts import line_id, line_names, looks_by_name, panel_figure, panel_title
-from rollin.report.comparison import comparison_text
 from rollin.report.exports import file_name
 from rollin.report.labels import (
     NONE,
@@ -48,9 +45,12 @@ def verdict(results: StudyResults) -> str:
 
     Of a comparison, whether its first condition helps.
     """
-    compared = comparison(results) if results.study.kind == "comparison" else None
-    if compared is not None:
-        return comparison_text(compared, results)
+    if results.study.kind == "comparison":
+        from rollin.analysis.comparison import comparison
+        from rollin.report.comparison import comparison_text
+
+        if (compared := comparison(results)) is not None:
+            return comparison_text(compared, results)
     reading = _first(results)
     if reading is None:
         if not any(run.finished for runs in results.runs.values() for run in runs):

@@ -33,7 +33,7 @@ from rollin.runs.files import (
     write_json,
 )
 from rollin.runs.systems import versions
-from rollin.safe_open import LARGEST_STATE, read_bounded
+from rollin.untrusted import LARGEST_STATE, read_bounded
 
 FORMAT = 2
 MANIFEST = "manifest.json"

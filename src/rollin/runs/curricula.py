@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rollin.curriculum.contexts import FINEST, Curriculum
+from rollin.curriculum.contexts import FINEST, Curriculum, EpisodeRule, ReturnThreshold, SuccessRate
 from rollin.curriculum.mastery import EarlyGap, Gap, MasteryRule, Plateau
 from rollin.curriculum.reached_goals import Fulfils, ReachedGoalsTeacher
-from rollin.curriculum.rules import EpisodeRule, ReturnThreshold, SuccessRate
 from rollin.curriculum.sequential import Bold, Halving, Relabelled, SequentialTeacher, Steps
 from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.deep.evaluate import Evaluation, evaluate_policy
@@ -39,8 +38,8 @@ from rollin.runs.exported import ExportedPolicy, Trained
 from rollin.runs.files import converted
 from rollin.runs.spec import RunSpec
 from rollin.sac.learner import Layout
-from rollin.safe_open import finite, parse_json
 from rollin.streams import Streams
+from rollin.untrusted import finite, parse_json
 
 STEP = 1 / 12  # of the path: the first step where none is given
 LOOK_EVERY = 10  # episodes, of which one is played under the final context with bold steps

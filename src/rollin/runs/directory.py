@@ -14,15 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from rollin.checks import flag
-from rollin.errors import RollinError, reason
-from rollin.runs.checkpoint import Checkpoint, read_checkpoint
+from rollin.errors import LONGEST, RollinError, one_line, reason
 from rollin.runs.files import (
     TEMPORARY,
     ConfigFile,
@@ -30,6 +29,7 @@ from rollin.runs.files import (
     ResultFile,
     RowsCounted,
     StatusFile,
+    code_in,
     converted,
     file_sha256,
     is_occupied,
@@ -38,6 +38,7 @@ from rollin.runs.files import (
     read_json,
     remove_temporaries,
     seal,
+    signature,
     write_json,
 )
 from rollin.runs.metrics import counted_part, plain, read_columns
@@ -53,15 +54,16 @@ from rollin.runs.systems import (
     take_lock,
     versions,
 )
-from rollin.runs.trust import code_in, signature
-from rollin.safe_open import (
+from rollin.untrusted import (
     LARGEST_POLICY,
     LARGEST_STATUS,
     LARGEST_TABLE,
     check_regular,
     open_regular,
 )
-from rollin.texts import LONGEST, one_line
+
+if TYPE_CHECKING:
+    from rollin.runs.checkpoint import Checkpoint
 
 CONFIG, RESULT, LOCK = "config.json", "result.json", ".lock"
 POLICY = "policy.safetensors"
@@ -153,14 +155,14 @@ class RunDirectory:
 
     def _check_same(self, spec: RunSpec[Any], task: str | None) -> None:
         """Raise if this is another run, or one whose task has changed."""
-        kept = self.config
-        difference = _difference(kept, spec)
+        recorded = self.config
+        difference = _difference(recorded, spec)
         if difference:
             raise RollinError(
                 f"{self.path} holds another run ({difference}): "
                 "use the same options to resume it, or another --out."
             )
-        if None not in (task, kept.fingerprint) and kept.fingerprint != task:
+        if None not in (task, recorded.fingerprint) and recorded.fingerprint != task:
             raise RollinError(
                 f"{spec.task} is no longer the task that {self.path} was started with: restore "
                 "it (a run started by rollin.train in Python is resumed by the same call), or use "
@@ -274,7 +276,7 @@ class RunDirectory:
                 )
 
     def columns(
-        self, name: str, needed: Mapping[str, str], saved: Checkpoint | None
+        self, name: str, needed: Mapping[str, str], saved: "Checkpoint | None"
     ) -> dict[str, NDArray[np.float64]]:
         """Columns of one of the run's CSVs, as its result, or a checkpoint of it, has known them.
 
@@ -286,24 +288,29 @@ class RunDirectory:
         counted_part(path, self.rows_counted(name, saved))
         return read_columns(path, needed)
 
-    def rows_counted(self, name: str, saved: Checkpoint) -> RowsCounted:
+    def rows_counted(self, name: str, saved: "Checkpoint") -> RowsCounted:
         """Rows of one of the run's CSVs that a checkpoint counts."""
         writers = saved.values.get("writers")
         counted = writers.get(Path(name).stem) if isinstance(writers, dict) else None
         return converted(counted, RowsCounted, self.checkpoint / "manifest.json")
 
-    def saved(self) -> Checkpoint:
+    def saved(self) -> "Checkpoint":
         """The last checkpoint of a run that is not finished, without its arrays."""
-        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
+        found = self._checkpoint()
         if found is None:
             raise RollinError("it has no checkpoint yet")
         return found
+
+    def _checkpoint(self) -> "Checkpoint | None":
+        from rollin.runs.checkpoint import read_checkpoint  # not for a finished run
+
+        return read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
 
     def has_reached(self, step: int) -> bool:
         """Whether the run is finished, or would resume at this step or later."""
         if self.finished:
             return True
-        found = read_checkpoint(self.checkpoint, self.recorded_hash() or "", arrays=False)
+        found = self._checkpoint()
         return found is not None and found.step >= step
 
     def status(self) -> dict[str, Any]:
@@ -322,7 +329,7 @@ class RunDirectory:
 
     def write_status(self, state: str, **values: Any) -> None:
         """Write status.json; failures are ignored."""
-        told = {
+        content = {
             "state": state,
             "pid": os.getpid(),
             "began": process_began(os.getpid()),
@@ -330,15 +337,15 @@ class RunDirectory:
             "updated": round(time.time(), 1),
             **values,
         }
-        if "error" in told:
-            told["error"] = one_line(str(told["error"]), LONGEST)
+        if "error" in content:
+            content["error"] = one_line(str(content["error"]), LONGEST)
         with suppress(RollinError):
-            write_json(self.path / "status.json", told, durable=False)
+            write_json(self.path / "status.json", content, durable=False)
 
     def write_result(self, values: dict[str, Any]) -> None:
         """Write the final quantities, with checksums of them and of the other files; it is done."""
-        kept = [name for name in KEPT if os.path.lexists(self.path / name)]
-        sums = {name: file_sha256(self.path / name, sys.maxsize) for name in kept}
+        names = [name for name in KEPT if os.path.lexists(self.path / name)]
+        sums = {name: file_sha256(self.path / name, sys.maxsize) for name in names}
         path, whole = self.path / RESULT, {**values, "sha256": sums}
         whole["sha256"] = {**sums, RESULT: sealed(whole)}
         write_json(path, whole)

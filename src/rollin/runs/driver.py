@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from rollin.runs.checkpoint import (
 )
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import check_own, remove_temporaries
-from rollin.runs.loggers import Loggers, check_installed
 from rollin.runs.metrics import Metric, MetricsWriter, TensorBoardLogger, plain
 from rollin.runs.spec import Config, Membership, RunSpec
 from rollin.runs.systems import versions
-from rollin.safe_open import check_regular
+from rollin.untrusted import check_regular
+
+if TYPE_CHECKING:
+    from rollin.runs.loggers import Loggers
 
 CHECKPOINT_SECONDS = seconds_from("ROLLIN_CHECKPOINT_SECONDS", 20.0)
 STATUS_SECONDS = 1.0
@@ -120,7 +122,10 @@ class Driver(ABC, Generic[Config]):
     """Files that it opens besides its CSVs."""
 
     def __init__(self, spec: RunSpec[Config], directory: RunDirectory) -> None:
-        check_installed(spec.config.log)
+        if spec.config.log:
+            from rollin.runs.loggers import check_installed
+
+            check_installed(spec.config.log)
         self.spec, self.directory = spec, directory
         self.seconds = 0.0
         self.pause: Callable[[], None] = lambda: None
@@ -228,8 +233,8 @@ class Driver(ABC, Generic[Config]):
 
     def write_result(self, **more: Any) -> None:
         """Write result.json: the last row of metrics.csv and the outcome; more: fields of it."""
-        told = {"spec_hash": self.spec.hash, "versions": versions()}
-        self.directory.write_result({**self._last, **self.outcome(), **more, **told})
+        origin = {"spec_hash": self.spec.hash, "versions": versions()}
+        self.directory.write_result({**self._last, **self.outcome(), **more, **origin})
 
     def check_result(self) -> None:
         """Refuse what a finished run left if it is not what it wrote."""
@@ -267,7 +272,7 @@ class Driver(ABC, Generic[Config]):
         # the first step may end the process: whose it was is known by then
         self.directory.write_status("running", **self._full_status(None))
         board = TensorBoardLogger(self.directory.path, self.step)
-        others = Loggers(self.config.log, self.directory, self.spec)
+        others = self._open_loggers()
         self.pause = pace.check
         finished = False
         try:
@@ -278,7 +283,8 @@ class Driver(ABC, Generic[Config]):
             try:
                 board.close()
             finally:
-                others.close(finished=finished)
+                if others is not None:
+                    others.close(finished=finished)
         if not finished:
             self.directory.write_status("interrupted", **self._full_status(None))
             return False
@@ -288,8 +294,16 @@ class Driver(ABC, Generic[Config]):
         self.tidy()
         return True
 
+    def _open_loggers(self) -> "Loggers | None":
+        """Open the loggers that were asked for, which few runs have."""
+        if not self.config.log:
+            return None
+        from rollin.runs.loggers import Loggers
+
+        return Loggers(self.config.log, self.directory, self.spec)
+
     def _loop(
-        self, board: TensorBoardLogger, others: Loggers, pace: Pace, until: int | None
+        self, board: TensorBoardLogger, others: "Loggers | None", pace: Pace, until: int | None
     ) -> bool:
         """Run to the last step (True), or until a stop, with a checkpoint (False).
 
@@ -302,9 +316,10 @@ class Driver(ABC, Generic[Config]):
             if self.row_due():
                 row = self.row()
                 self.metrics.write(row)
-                told = {**row, "steps_per_second": pace.rate}
-                board.write(told)
-                others.write(told, self.advances)
+                logged = {**row, "steps_per_second": pace.rate}
+                board.write(logged)
+                if others is not None:
+                    others.write(logged, self.advances)
             self.seconds = spent_before + pace.tick(self.step)
             if pace.status_due():
                 self._report(pace)

@@ -28,7 +28,7 @@ from rollin.runs.files import (
     write_atomically,
     write_json,
 )
-from rollin.safe_open import LARGEST_POLICY
+from rollin.untrusted import LARGEST_POLICY
 
 ABOUT, CARD = "policy.json", "README.md"
 FORMAT = 1
@@ -106,11 +106,11 @@ def write_policy(
     """
     make_directory(out)
     policy.save(out / POLICY)
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         **msgspec.to_builtins(about),
         "sha256": file_sha256(out / POLICY, LARGEST_POLICY),
     }
-    whole = {**told, "checksum": seal(told)}
+    whole = {**content, "checksum": seal(content)}
     write_atomically(out / CARD, card(converted(whole, PolicyFile, out / ABOUT)).encode())
     write_json(out / ABOUT, whole)

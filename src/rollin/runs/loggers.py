@@ -21,15 +21,12 @@ import msgspec
 from msgspec import Meta
 
 from rollin.curriculum.progress import Advance
-from rollin.errors import RollinError, install_hint, sentence, show_traceback
+from rollin.errors import RollinError, install_hint, one_line, sentence, show_traceback
 from rollin.runs.directory import RunDirectory
 from rollin.runs.files import Count, own_directory, read_file, write_json
 from rollin.runs.spec import RunSpec, flat
-from rollin.texts import one_line
 
 FILE = "loggers.json"
-PACKAGES = {"wandb": "wandb", "mlflow": "mlflow"}
-"""What a logger imports, by its name, which is also that of the extra that installs it."""
 
 
 class Logged(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,18 +73,10 @@ class Logger(Protocol):
         ...
 
 
-def check_loggers(names: Sequence[str]) -> None:
-    """Refuse names of loggers that there are not, or that stand there twice."""
-    for name in names:
-        if name not in PACKAGES or list(names).count(name) > 1:
-            known = ", ".join(PACKAGES)
-            raise RollinError(f"--log must be some of {known}, each once, got {' '.join(names)}.")
-
-
 def check_installed(names: Sequence[str]) -> None:
     """Refuse loggers whose package is not here, before anything is run."""
     for name in names:
-        if find_spec(PACKAGES[name]) is None:
+        if find_spec(name) is None:
             raise RollinError(
                 f"--log {name} needs a package that is not installed: {install_hint(name)}."
             )
@@ -160,8 +149,8 @@ class Loggers:
                 self._leave(name, error)
 
     def _note(self) -> None:
-        told = msgspec.to_builtins(LoggersFile(self._logged))
-        write_json(self._directory.path / FILE, told, durable=False)
+        content = msgspec.to_builtins(LoggersFile(self._logged))
+        write_json(self._directory.path / FILE, content, durable=False)
 
     def _leave(self, name: str, error: Exception) -> None:
         """Continue without a logger, which is closed if it is open, and print a line."""
@@ -228,8 +217,8 @@ class WandbLogger:
 
     def advance(self, advance: Advance) -> None:
         """A switch of context."""
-        told = {"advance/k": advance.k, "advance/reason": advance.reason}
-        self._run.log(told, step=advance.step)
+        entry = {"advance/k": advance.k, "advance/reason": advance.reason}
+        self._run.log(entry, step=advance.step)
 
     def close(self, *, finished: bool) -> None:
         """End it; W&B takes one that was interrupted for crashed, until it resumes."""
@@ -298,8 +287,8 @@ class MlflowLogger:
     def advance(self, advance: Advance) -> None:
         """A switch of context: its number as a metric, its reason as a tag."""
         self.write(advance.step, {"advance/k": advance.k})
-        told = f"step {advance.step}: {advance.reason}"
-        self._client.set_tag(self._id, f"advance {advance.k}", told[:LONGEST_VALUE])
+        text = f"step {advance.step}: {advance.reason}"
+        self._client.set_tag(self._id, f"advance {advance.k}", text[:LONGEST_VALUE])
 
     def close(self, *, finished: bool) -> None:
         """End it, or mark it as interrupted."""

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.errors import RollinError, reason
 from rollin.runs.files import MOST, RowsCounted, converted, own_directory, write_atomically
-from rollin.safe_open import LARGEST_TABLE, open_bounded, open_regular
-from rollin.texts import csv_rows, csv_text
+from rollin.untrusted import LARGEST_TABLE, csv_rows, csv_text, open_bounded, open_regular
 
 
 def _always(run: Any) -> bool:

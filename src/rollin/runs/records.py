@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rollin.curriculum.progress import Progress
 from rollin.deprecated import warn_renamed
 from rollin.errors import RollinError
-from rollin.safe_open import LARGEST_RECORDS, open_bounded
-from rollin.texts import csv_rows, csv_text
+from rollin.runs.files import Outcome
+from rollin.untrusted import LARGEST_RECORDS, csv_rows, csv_text, open_bounded
 
 RUNS, CURVES, SWITCHES = "runs.csv", "curves.csv", "switches.csv"
 MOST_STEPS = 2**53  # beyond, a float64 does not count steps one by one
@@ -167,8 +168,8 @@ class Record:
             steps = [*(switch.step for switch in self.switches), self.step]
             return Trace(np.array(steps, float), np.array([self.kappa_at(s) for s in steps]))
         values = self.curve.quantities[quantity]
-        told = np.isfinite(values)
-        return Trace(self.curve.steps[told], values[told]) if told.any() else None
+        known = np.isfinite(values)
+        return Trace(self.curve.steps[known], values[known]) if known.any() else None
 
 
 def __getattr__(name: str) -> Any:
@@ -217,12 +218,12 @@ def write_records(records: Sequence[Record]) -> dict[str, bytes]:
     runs, curves, switches = [], [], []
     for r in records:
         who = [r.family, r.task, condition_text(r.labels), r.seed, f"{r.scale:.12g}"]
-        told = [r.engine, r.steps, r.step, int(r.finished)]
+        state = [r.engine, r.steps, r.step, int(r.finished)]
         costs = [_cell(cost, 10) for cost in r.costs]
         last = [_cell(_at_end(r, name), 10) for name in quantities]
         place = [_cell(value) for value in (r.k, r.K, r.completed)]
         origin = [r.spec_hash, r.key, r.fingerprint, r.version, r.processor]
-        runs.append([*who, *told, *costs, *place, *last, *origin])
+        runs.append([*who, *state, *costs, *place, *last, *origin])
         for i, step in enumerate(r.curve.steps):
             row = (r.curve.quantities.get(name) for name in quantities)
             cells = ["" if column is None else _cell(float(column[i])) for column in row]
@@ -243,13 +244,13 @@ def read_records(directory: Path) -> list[Record]:
     curves = _by_run(_rows(directory / CURVES, (*_WHO, "step")))
     switches = _by_run(_rows(directory / SWITCHES, (*_WHO, "step", "k")))
     records: list[Record] = []
-    seen: set[tuple[str, ...]] = set()
+    known: set[tuple[str, ...]] = set()
     for line, row in enumerate(runs, 2):
         who = _who(row)
         where = f"{directory / RUNS}, line {line}"
-        if who in seen:
+        if who in known:
             raise RollinError(f"{where}: {', '.join(who)} appears twice: keep one of them.")
-        seen.add(who)
+        known.add(who)
         try:
             records.append(_record(row, curves.get(who, []), switches.get(who, [])))
         except (ArithmeticError, KeyError, ValueError) as error:
@@ -268,7 +269,7 @@ def _record(
     for name, column in columns.items():  # the last row is the run's, which has all its digits
         if steps[-1] == int(row["step"]):
             column[-1] = _number(row[name])
-    told = {name: np.array(c) for name, c in columns.items() if not np.isnan(c).all()}
+    quantities = {name: np.array(c) for name, c in columns.items() if not np.isnan(c).all()}
     numbers = [
         name for name in (switches[0] if switches else ()) if name not in (*_WHO, "step", "k")
     ]
@@ -283,7 +284,7 @@ def _record(
             None if row["seconds"] == "" else float(row["seconds"]),
             *(_whole(row[name]) for name in Costs._fields[1:]),
         ),
-        curve=Curve(np.array(steps, float), told),
+        curve=Curve(np.array(steps, float), quantities),
         spec_hash=row["spec_hash"],
         key=row["key"],
         fingerprint=row["fingerprint"],
@@ -360,11 +361,11 @@ def _names(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _at_end(record: Record, quantity: str) -> float | None:
     """A quantity at the end of a run, which may be ∞."""
-    told = record.value(MetricAt(quantity))
+    value = record.value(MetricAt(quantity))
     column = record.curve.quantities.get(quantity)
-    if told is None and column is not None and record.curve.steps[-1] == record.step:
+    if value is None and column is not None and record.curve.steps[-1] == record.step:
         return float(column[-1])
-    return told
+    return value
 
 
 def _cell(value: float | None, digits: int = 6) -> str:
@@ -383,3 +384,17 @@ def _whole(text: str) -> int | None:
 
 def _csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
     return csv_text([header, *rows]).encode()
+
+
+def switches_of(outcome: Outcome, progress: Progress) -> tuple[Switch, ...]:
+    """When contexts were entered, the first one at 0.
+
+    A teacher without a path may move between contexts before it masters more of them.
+    """
+    entered = [(0, progress.first, {}), *((a.step, a.k, a.numbers) for a in outcome.advances)]
+    changes = [entered[0], *(new for old, new in pairwise(entered) if new[1] != old[1])]
+    kappas = bool(progress.kappas)
+    return tuple(
+        Switch(k, at, {**({"kappa": progress.kappa_of(k)} if kappas else {}), **numbers})
+        for at, k, numbers in changes
+    )

@@ -8,10 +8,11 @@ others.
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from rollin.checks import did_you_mean
 from rollin.errors import RollinError
-from rollin.safe_open import parse_json
+from rollin.untrusted import parse_json
 
 
 class RunConfig:
@@ -36,6 +37,7 @@ class RunConfig:
 
 
 Config = TypeVar("Config", bound=RunConfig)
+EventKind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ def plain(options: Any) -> dict[str, Any]:
     return found
 
 
+LOGGERS = ("wandb", "mlflow")
+"""Loggers that a run may have, by the package that each imports and the extra that installs it."""
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """Refuse names of loggers that there are not, or that stand there twice."""
+    for name in names:
+        if name not in LOGGERS or list(names).count(name) > 1:
+            known = ", ".join(LOGGERS)
+            raise RollinError(f"--log must be some of {known}, each once, got {' '.join(names)}.")
+
+
 @dataclass(frozen=True)
 class Membership:
     """The condition of a study that a run is done for; no part of its hash.
@@ -91,6 +105,42 @@ class Membership:
             "scale": self.scale,
             "key": self.key,
         }
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spec, the directory it runs in, and the condition of a study that it is run for.
+
+    until: a step at which the run stops for now; None: its last.
+    """
+
+    name: str
+    spec: RunSpec[Any]
+    out: Path
+    of: Membership | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """News of a job.
+
+    failed: the run raised an error; lost: its process or machine is gone; busy: another process has
+    it; again: it will be tried again, after any of these.
+    """
+
+    kind: EventKind
+    job: Job
+    status: dict[str, Any]
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the job is no longer running."""
+        return self.kind not in ("started", "progress")
+
+
+OnJobEvent = Callable[[JobEvent], None]
+RETRIES = 2  # of a job that failed, by default
 
 
 def digest(value: Any) -> str:

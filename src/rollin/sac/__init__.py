@@ -1,10 +1,14 @@
 """Soft actor-critic: two learners with one contract, the replay that feeds them, relabelling."""
 
+from typing import TYPE_CHECKING
+
 from rollin.checks import shown
 from rollin.errors import RollinError
 from rollin.sac.config import LearnerName, SACConfig
-from rollin.sac.learner import Layout, SACLearner
-from rollin.streams import Streams
+
+if TYPE_CHECKING:
+    from rollin.sac.learner import SACLearner
+    from rollin.streams import Streams
 
 
 def make_learner(
@@ -12,8 +16,8 @@ def make_learner(
     observation_size: int,
     action_size: int,
     config: SACConfig,
-    streams: Streams,
-) -> SACLearner:
+    streams: "Streams",
+) -> "SACLearner":
     """Return the learner of that name, with first parameters from the stream `init`.
 
     >>> import numpy as np
@@ -28,6 +32,8 @@ def make_learner(
     (1, 1.0)
     >>> learner.close()
     """
+    from rollin.sac.learner import Layout  # not for the options, which import this package
+
     layout = Layout(observation_size, action_size, config.hidden)
     if name == "cpu":
         from rollin.sac.cpu.learner import CpuLearner as Kind

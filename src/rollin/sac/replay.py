@@ -17,14 +17,12 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from rollin.checks import at_least, instance
-from rollin.errors import RollinError, reason
-from rollin.sac import replay_kernels
-from rollin.sac.cpu.rng import source
+from rollin.errors import RollinError, reason, short_repr
+from rollin.sac.cpu import rng
+from rollin.sac.cpu.rng import Rows, draw_ages, source
 from rollin.sac.learner import Float, SACLearner, UpdateInfo
-from rollin.sac.replay_kernels import Rows, draw_ages
-from rollin.safe_open import LARGEST_REPLAY, check_size
 from rollin.streams import Streams
-from rollin.texts import short_repr
+from rollin.untrusted import LARGEST_REPLAY, check_size
 
 TERMINATED, GOES_ON, TRUNCATED = 0.0, 1.0, 2.0  # flags; a row bootstraps unless TERMINATED
 HEADER = 256  # bytes of JSON before the rows of a file
@@ -149,8 +147,8 @@ class Replay:
             self._vector("next observation", next_observation, layout.observation),
             self._vector("outcome", outcome, layout.outcome),
         )
-        slot = self.total % self.capacity if recorded else replay_kernels.NOWHERE
-        culprit = replay_kernels.insert(self.rows, slot, *parts, reward, flag)
+        slot = self.total % self.capacity if recorded else rng.NOWHERE
+        culprit = rng.insert(self.rows, slot, *parts, reward, flag)
         if culprit >= 0:
             raise self._bad_number(culprit, parts, reward)
         if not recorded:
@@ -187,7 +185,7 @@ class Replay:
     def gather(self, picked: Rows, out: Float) -> Float:
         """Write the batch of these rows, as a learner takes it, into `out`, and return it."""
         self._check_batch(len(picked), out)
-        replay_kernels.gather(self.rows, picked, self._sizes, out)
+        rng.gather(self.rows, picked, self._sizes, out)
         return out
 
     def _check_batch(self, size: int, out: Float) -> None:
@@ -206,7 +204,7 @@ class Replay:
         if where is None or held < 2 or not size <= held < 2**32:
             return self.gather(self.draw(size, generator, p), out)
         self._check_batch(size, out)
-        replay_kernels.sample(self.rows, self._sizes, out, *where, held, self.total)
+        rng.sample(self.rows, self._sizes, out, *where, held, self.total)
         return out
 
     def outcomes(self, picked: Rows) -> Float:
@@ -345,7 +343,7 @@ class Replay:
         return array.astype(np.float32, copy=False)
 
     def _bad_number(self, culprit: int, parts: tuple[Float, ...], reward: float) -> RollinError:
-        """Return the error for a number, as `replay_kernels.insert` counts it."""
+        """Return the error for a number, as `rng.insert` counts it."""
         names = ("observation", "action", "context", "next observation", "outcome")
         for name, part in zip(names, parts, strict=True):
             if culprit < len(part):

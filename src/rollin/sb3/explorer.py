@@ -181,14 +181,14 @@ class Explorer:
         full = bool(values["full"])
         rows = buffer.buffer_size if full else pos
         for name, column in columns(buffer).items():
-            kept = tensors[f"buffer.{name}"]
-            if not pos < len(column) or kept.shape != (rows, *column.shape[1:]):
+            saved = tensors[f"buffer.{name}"]
+            if not pos < len(column) or saved.shape != (rows, *column.shape[1:]):
                 raise RollinError(
-                    f"The explorer's {name} were saved with shape {kept.shape} up to row {pos}, "
+                    f"The explorer's {name} were saved with shape {saved.shape} up to row {pos}, "
                     f"and its buffer has {column.shape}: make the model as it was when it was "
                     "saved."
                 )
-            column[:rows] = kept
+            column[:rows] = saved
         buffer.pos = pos
         buffer.full = full
         agent._n_updates = int(values["updates"])

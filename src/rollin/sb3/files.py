@@ -16,7 +16,7 @@ from safetensors.numpy import load, save
 
 from rollin.errors import RollinError, format_exception
 from rollin.runs.files import Count, write_atomically
-from rollin.safe_open import LARGEST_BUFFER, ExcessError, finite, parse_json, read_bounded
+from rollin.untrusted import LARGEST_BUFFER, ExcessError, finite, parse_json, read_bounded
 
 FORMAT = 2
 KEY = "rollin"
@@ -87,12 +87,12 @@ def beside(path: str | Path) -> Path:
 
 def write(path: Path, tensors: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able values in one file, the old one or the new."""
-    kept = {  # NumPy gives a single number an axis when it makes it contiguous
+    arrays = {  # NumPy gives a single number an axis when it makes it contiguous
         name: np.ascontiguousarray(value).reshape(np.shape(value))
         for name, value in tensors.items()
     }
     text = json.dumps({"format": FORMAT, **values}, allow_nan=False)
-    write_atomically(path, save(kept, {KEY: text}))
+    write_atomically(path, save(arrays, {KEY: text}))
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:

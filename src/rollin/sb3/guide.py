@@ -276,10 +276,10 @@ class TorchGuide(StaysHere):
 
     def __call__(self, observation: Any, context: Any) -> Any:
         """Return an action for a raw observation, which shows the context already."""
-        seen = observation if self.statistics is None else self.statistics(observation)
+        normalised = observation if self.statistics is None else self.statistics(observation)
         with torch.random.fork_rng(devices=[]):
             torch.random.set_rng_state(self._draws)
-            action, _ = self.net.predict(seen, deterministic=False)
+            action, _ = self.net.predict(normalised, deterministic=False)
             self._draws = torch.random.get_rng_state()
         return action
 
@@ -337,8 +337,8 @@ class JaxGuide(StaysHere):
 
     def __call__(self, observation: Any, context: Any) -> Any:
         """Return an action for a raw observation, which shows the context already."""
-        seen = observation if self.statistics is None else self.statistics(observation)
-        return self.policy.predict(seen, deterministic=False)[0]
+        normalised = observation if self.statistics is None else self.statistics(observation)
+        return self.policy.predict(normalised, deterministic=False)[0]
 
     def _state_name(self) -> str:
         return "actor_state" if hasattr(self.policy, "actor_state") else "qf_state"

@@ -19,12 +19,11 @@ from rollin import __version__
 from rollin.checks import at_least, positive
 from rollin.errors import RollinError, install_hint, reason
 from rollin.runs.directory import RunDirectory
-from rollin.runs.engines import engine_of
-from rollin.runs.engines.base import Demands
+from rollin.runs.engines import Demands, engine_of
 from rollin.runs.files import TEMPORARY, make_directory, write_atomically
+from rollin.runs.spec import EventKind, Job, JobEvent
 from rollin.sweeps.cluster_worker import FETCH_SECONDS, News, RunWorker, Sender, receive
 from rollin.sweeps.machine import cores
-from rollin.sweeps.queue import EventKind, Job, JobEvent
 
 Storage = Literal["auto", "shared", "fetch"]
 

@@ -23,9 +23,10 @@ from rollin import __version__
 from rollin.errors import RollinError, reason
 from rollin.runs.directory import LOCK
 from rollin.runs.files import TEMPORARY, make_directory, remove_file, write_atomically
+from rollin.runs.spec import Job
 from rollin.runs.systems import is_alive
-from rollin.safe_open import open_regular
-from rollin.sweeps.queue import Job, attempt
+from rollin.sweeps.queue import attempt
+from rollin.untrusted import open_regular
 
 GROWING = (".csv", ".f32")
 EVENTS = "events.out"

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from rollin.checks import did_you_mean, shown
 from rollin.errors import RollinError
-from rollin.runs.engines import condition_key, engine_for
-from rollin.runs.engines.base import Engine
+from rollin.runs.engines import Engine, condition_key, engine_for
 from rollin.runs.records import MetricAt, condition_text
 from rollin.runs.spec import (
     Membership,

@@ -18,9 +18,10 @@ from typing import Any, Literal
 from rollin.checks import at_least, one_of
 from rollin.errors import RollinError
 from rollin.runs.engines import engine_of
+from rollin.runs.spec import Job, JobEvent
 from rollin.runs.systems import CAN_ASK_TO_LEAVE, STOPS
 from rollin.sweeps.machine import cores, free_memory, one_thread_each
-from rollin.sweeps.queue import Executor, Job, JobEvent, attempt
+from rollin.sweeps.queue import Executor, attempt
 
 Backend = Literal["local", "ray"]
 GRACE_SECONDS = 60.0  # that a stopped worker may take to end its episode and save

@@ -21,8 +21,8 @@ from rollin.runs.engines import engine_of
 from rollin.runs.files import write_json
 from rollin.runs.spec import RunSpec
 from rollin.runs.systems import physical_memory, processor
-from rollin.safe_open import read_bounded
 from rollin.sweeps.condition import Condition
+from rollin.untrusted import read_bounded
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SHARE = 0.9  # of the free memory that runs may take together

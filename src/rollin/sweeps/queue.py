@@ -9,50 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from rollin.checks import at_least
 from rollin.errors import MissingExtraError, RollinError, debug_hint, describe, show_traceback
 from rollin.runs.directory import RunBusyError, RunDirectory
-from rollin.runs.spec import Membership, RunSpec
-
-EventKind = Literal["started", "progress", "finished", "stopped", "failed", "lost", "busy", "again"]
-
-
-@dataclass(frozen=True)
-class Job:
-    """A spec, the directory it runs in, and the condition of a study that it is run for.
-
-    until: a step at which the run stops for now; None: its last.
-    """
-
-    name: str
-    spec: RunSpec[Any]
-    out: Path
-    of: Membership | None = None
-    until: int | None = None
-
-
-@dataclass(frozen=True)
-class JobEvent:
-    """News of a job.
-
-    failed: the run raised an error; lost: its process or machine is gone; busy: another process has
-    it; again: it will be tried again, after any of these.
-    """
-
-    kind: EventKind
-    job: Job
-    status: dict[str, Any]
-
-    @property
-    def is_end(self) -> bool:
-        """Whether the job is no longer running."""
-        return self.kind not in ("started", "progress")
-
-
-OnJobEvent = Callable[[JobEvent], None]
+from rollin.runs.spec import RETRIES, EventKind, Job, JobEvent, OnJobEvent
 
 
 class Executor(Protocol):
@@ -111,8 +73,6 @@ def attempt(
 POLL = 0.2  # seconds between two looks at whether to stop
 LONGEST_DELAY = 60.0  # seconds before another attempt
 UNBEGUN = 10  # losses of a run before its first step that are forgiven in a row
-
-RETRIES = 2
 
 
 @dataclass

@@ -12,22 +12,12 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from rollin.checks import at_least, did_you_mean, shown
-from rollin.errors import RollinError
-from rollin.imports import name_code
+from rollin.errors import RollinError, short_repr
 from rollin.runs.directory import RunDirectory
 from rollin.runs.engines import read_record
 from rollin.runs.files import MOST, Labels, Name, Names, converted
 from rollin.runs.records import MetricAt, Record
-from rollin.runs.spec import digest
-from rollin.safe_open import (
-    DEEPEST,
-    LARGEST_STATUS,
-    ExcessError,
-    check_bounds,
-    read_bounded,
-    too_deep,
-    too_long,
-)
+from rollin.runs.spec import RETRIES, Job, OnJobEvent, digest
 from rollin.sweeps.condition import (
     LONGEST,
     Condition,
@@ -41,9 +31,17 @@ from rollin.sweeps.condition import (
     select,
     usual_readings,
 )
-from rollin.sweeps.queue import RETRIES, Job, OnJobEvent, run_jobs
 from rollin.sweeps.sweep import ConditionEntry, StudyEntry, StudyKind, Sweep, SweepFile
-from rollin.texts import short_repr
+from rollin.untrusted import (
+    DEEPEST,
+    LARGEST_STATUS,
+    ExcessError,
+    check_bounds,
+    name_code,
+    read_bounded,
+    too_deep,
+    too_long,
+)
 
 METHOD = ("method", "beta")  # labels that belong together: what is compared
 KAPPA = MetricAt("kappa")
@@ -206,6 +204,7 @@ class Study:
         options.
         """
         from rollin.sweeps.local import executor  # loads what starts processes
+        from rollin.sweeps.queue import run_jobs
 
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             raise RollinError(

@@ -21,10 +21,9 @@ from rollin.runs.files import (
     read_file,
     write_json,
 )
-from rollin.runs.spec import RunSpec
+from rollin.runs.spec import Job, RunSpec
 from rollin.runs.systems import versions
 from rollin.sweeps.condition import MOST_CONDITIONS, MOST_RUNS
-from rollin.sweeps.queue import Job
 
 SWEEP_FILE = "sweep.json"
 

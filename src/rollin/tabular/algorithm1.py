@@ -13,16 +13,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import at_least, check_beta, shown
+from rollin.curriculum.contexts import AdvanceRule, SubOptimality, SuccessRate
 from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import AdvanceRule, SubOptimality, SuccessRate
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.tabular import soft
 from rollin.tabular.kernels.exact import structure_of, success_from
 from rollin.tabular.learners import BatchSPG, StepInfo, TabularLearner
 from rollin.tabular.mdp import Array, ContextualMDP, check_mdp
 from rollin.tabular.start import Start, roll_in
-from rollin.texts import short_repr
 
 
 @dataclass

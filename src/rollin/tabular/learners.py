@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.checks import at_least, check_alpha, positive
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.tabular import soft
 from rollin.tabular.kernels import rollouts
 from rollin.tabular.kernels.tables import Dynamics, Seed, Stream
 from rollin.tabular.mdp import Array, ContextualMDP, TabularTask, check_mdp
 from rollin.tabular.start import Start, StartSampler
-from rollin.texts import short_repr
 
 LEAST_LOG_PI = -1e30  # no policy's; float32 overflows not far below
 SAFE_FLOAT32 = 1e-30  # smaller probabilities lose digits

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollin.checks import instance
-from rollin.errors import RollinError
-from rollin.safe_open import LARGEST_POLICY, check_size, read_bounded
-from rollin.texts import short_repr
+from rollin.errors import RollinError, short_repr
+from rollin.untrusted import LARGEST_POLICY, check_size, read_bounded
 
 Array = NDArray[np.float64]
 

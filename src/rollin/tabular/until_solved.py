@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from rollin.checks import at_least, check_alpha, check_beta, positive
+from rollin.curriculum.contexts import SuccessRate
 from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import SuccessRate
 from rollin.errors import RollinError
 from rollin.tabular import soft
 from rollin.tabular.algorithm1 import GradientStep, TabularState, rollin

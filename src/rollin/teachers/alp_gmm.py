@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rollin.checks import at_least, check_share
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.state import State
+from rollin.curriculum.progress import State
 from rollin.curriculum.teacher import EpisodeEnd
 from rollin.teachers.sampling import Given, SamplingTeacher
 

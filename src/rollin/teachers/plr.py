@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import check_literal, check_share, positive
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.state import State
+from rollin.curriculum.progress import State
 from rollin.curriculum.teacher import EpisodeEnd
 from rollin.teachers.sampling import Given, SamplingTeacher
 

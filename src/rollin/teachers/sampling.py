@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import positive
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.state import State, Stateful
+from rollin.curriculum.progress import State, Stateful
 from rollin.curriculum.teacher import CurriculumTeacher, EpisodeEnd, Plan
 from rollin.errors import RollinError
 

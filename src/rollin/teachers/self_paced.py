@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rollin.checks import at_least, check_share, positive, within
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.state import State, Stateful
+from rollin.curriculum.progress import State, Stateful
 from rollin.curriculum.teacher import EpisodeEnd
 from rollin.teachers.sampling import Given, SamplingTeacher
 

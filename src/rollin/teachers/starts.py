@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rollin.checks import LONGEST_HORIZON, at_least, check_literal, check_share
 from rollin.curriculum.contexts import Curriculum
-from rollin.curriculum.progress import Window
-from rollin.curriculum.state import State
+from rollin.curriculum.progress import State, Window
 from rollin.curriculum.teacher import EpisodeEnd, Plan
 from rollin.errors import RollinError
 from rollin.teachers.sampling import Given, SamplingTeacher

@@ -19,15 +19,14 @@ from rollin.runs.checkpoint import join_state, read_checkpoint
 from rollin.runs.curricula import Examined, of_spaces
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.base import Engine
+from rollin.runs.engines import Engine
 from rollin.runs.engines.rollin import ENGINE as ROLLIN
 from rollin.runs.engines.rollin_options import METRICS
 from rollin.runs.engines.rollin_run import RollinCounters, RollinRun
 from rollin.runs.engines.rollin_stall import Remedies
 from rollin.runs.files import as_dataclass
-from rollin.runs.loggers import check_loggers
 from rollin.runs.metrics import read_metrics
-from rollin.runs.spec import RunConfig, RunSpec
+from rollin.runs.spec import RunConfig, RunSpec, check_loggers
 
 if TYPE_CHECKING:
     from rollin.runs.exported import Trained
@@ -158,8 +157,8 @@ class AgentRun(RollinRun):
     def evaluate(self, context: Any) -> Evaluation:
         """Deterministic episodes of the agent under a context."""
 
-        def act(seen: Any, shown: Any) -> Any:
-            return self.state.agent.act(seen, shown, deterministic=True)
+        def act(observation: Any, omega: Any) -> Any:
+            return self.state.agent.act(observation, omega, deterministic=True)
 
         return evaluate_actor(self.test_env, act, context, self.config.eval_episodes)
 
@@ -195,8 +194,8 @@ class AgentRun(RollinRun):
         if self.state.resumable:
             saved = read_checkpoint(self.directory.checkpoint, self._hash)
             if saved is not None:
-                kept = join_state(saved.arrays, saved.values)
-                self.state.agent.set_state(decoded(kept["rollin"]["agent"]))
+                state = join_state(saved.arrays, saved.values)
+                self.state.agent.set_state(decoded(state["rollin"]["agent"]))
         return self.state.agent
 
     def warmed(self) -> bool:

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from rollin.checks import MOST_EPISODES, MOST_STEPS, at_least, check_warmup, flag
 from rollin.errors import RollinError
-from rollin.runs.engines.base import BASE, Demands
-from rollin.runs.loggers import check_loggers
+from rollin.runs.engines import BASE, Demands
+from rollin.runs.spec import check_loggers
 from rollin.sac.config import SACConfig
 
 if TYPE_CHECKING:
+    from rollin.deep.state import DeepState
     from rollin.envs.box_env import ActionBox
     from rollin.sac.learner import Float, Layout
 
@@ -93,6 +94,20 @@ def policy_tensors(
         "log_std": np.array([config.log_std_min, config.log_std_max]),
     }
     return tensors | {name: np.ascontiguousarray(a, np.float32) for name, a in more.items()}
+
+
+def trained_policy(state: "DeepState") -> dict[str, "Float"]:
+    """π_main as the tensors of a `rollin.Policy`."""
+    main, curriculum, space = state.main, state.curriculum, state.env.context_space
+    return policy_tensors(
+        main.layout,
+        main.config,
+        good_state(main.get_state(), state.step)["theta"],
+        state.env.actions,
+        contexts=curriculum.contexts,
+        k=np.array([state.progress.k]),
+        context_space=np.stack([space.low, space.high]),
+    )
 
 
 def _inward(bound: NDArray[Any], towards: float) -> "Float":

@@ -6,12 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rollin.errors import RollinError
-from rollin.imports import is_factory
-from rollin.runs.engines.base import Demands, Engine
+from rollin.runs.engines import Demands, Engine
 from rollin.runs.engines.deep import ROWS, deep_demands, without_logging
 from rollin.runs.engines.rollin_options import METRICS, WALK, RollinConfig
 from rollin.runs.spec import RunSpec, config_from, configured
 from rollin.tasks import TASKS
+from rollin.untrusted import is_factory
 
 if TYPE_CHECKING:
     from rollin.runs.exported import Trained

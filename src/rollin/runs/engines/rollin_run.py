@@ -41,7 +41,7 @@ from rollin.runs.curricula import (
 )
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.deep import good_state, policy_tensors, replay_rows
+from rollin.runs.engines.deep import good_state, replay_rows, trained_policy
 from rollin.runs.engines.rollin_options import (
     SOLVED,
     VISITED,
@@ -344,8 +344,11 @@ class RollinRun(Driver[RollinConfig]):
         """Go back to what `get_state` gave."""
         rollin = state["rollin"]
         self.counters = as_dataclass(RollinCounters, state["counters"])
-        seen = {name: as_dataclass(UpdateInfo, info) for name, info in state["seen"].items()}
-        if len(self.counters.measured) != len(self.env.measures) or seen.keys() != {"main", "exp"}:
+        updates = {name: as_dataclass(UpdateInfo, info) for name, info in state["seen"].items()}
+        if len(self.counters.measured) != len(self.env.measures) or updates.keys() != {
+            "main",
+            "exp",
+        }:
             raise ValueError("other measures or agents than the run has")
         check_streams(rollin["streams"])
         hidden = self.config.algorithm.prefix == "hidden"
@@ -354,7 +357,7 @@ class RollinRun(Driver[RollinConfig]):
             raise ValueError("a replay or a curriculum of another length")
         self.state.set_state(rollin)
         checked(self.state.progress, jumps=self.state.teacher.adapts)
-        self.last_updates = seen
+        self.last_updates = updates
         self._take_episodes()
         if self._visits is not None:
             self._visits.set_state(state["visits"])
@@ -412,8 +415,8 @@ class RollinRun(Driver[RollinConfig]):
         policy = Policy.of(trained_policy(self.state))
         size, generator = self.env.observation_size, np.random.default_rng(EVALUATION_SEED)
 
-        def draw(seen: Float) -> Float:
-            return policy.squashed(seen[:size], seen[size:], generator)
+        def draw(observation: Float) -> Float:
+            return policy.squashed(observation[:size], observation[size:], generator)
 
         actors: tuple[Act, ...] = mode_of(self.state.main), draw
         found = [
@@ -446,20 +449,6 @@ class RollinRun(Driver[RollinConfig]):
         """Release the environments and the learners' threads."""
         for part in (self.env, self.test_env, self.state):
             part.close()
-
-
-def trained_policy(state: DeepState) -> dict[str, Float]:
-    """π_main as the tensors of a `rollin.Policy`."""
-    main, curriculum, space = state.main, state.curriculum, state.env.context_space
-    return policy_tensors(
-        main.layout,
-        main.config,
-        good_state(main.get_state(), state.step)["theta"],
-        state.env.actions,
-        contexts=curriculum.contexts,
-        k=np.array([state.progress.k]),
-        context_space=np.stack([space.low, space.high]),
-    )
 
 
 def goal_columns(count: int) -> tuple[str, ...]:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rollin.curriculum.contexts import Curriculum
+from rollin.curriculum.contexts import Curriculum, SuccessRate
 from rollin.curriculum.progress import Window
 from rollin.curriculum.reached_goals import ReachedGoalsTeacher
-from rollin.curriculum.rules import SuccessRate
 from rollin.curriculum.teacher import CurriculumTeacher
 from rollin.runs.curricula import halves
 from rollin.runs.engines.rollin_options import WALK, RollinConfig

@@ -14,7 +14,7 @@ from rollin.errors import RollinError
 from rollin.runs.checkpoint import check_streams
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.base import Demands, Engine
+from rollin.runs.engines import Demands, Engine
 from rollin.runs.engines.deep import check_deep, deep_demands, replay_rows, without_logging
 from rollin.runs.files import as_dataclass, write_atomically
 from rollin.runs.metrics import Metric

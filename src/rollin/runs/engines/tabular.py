@@ -26,18 +26,16 @@ from rollin.checks import (
     flag,
     positive,
 )
+from rollin.curriculum.contexts import AdvanceRule, SubOptimality, SuccessRate
 from rollin.curriculum.mastery import StepGap
-from rollin.curriculum.rules import AdvanceRule, SubOptimality, SuccessRate
 from rollin.errors import RollinError, foreign
-from rollin.imports import from_here, is_factory
 from rollin.runs.directory import POLICY
-from rollin.runs.engines.base import Engine, StateMaps
-from rollin.runs.loggers import check_loggers
+from rollin.runs.engines import Engine, StateMaps
 from rollin.runs.metrics import Metric
 from rollin.runs.records import MetricAt, Record
-from rollin.runs.spec import RunConfig, RunSpec
-from rollin.safe_open import LARGEST_POLICY, read_bounded
+from rollin.runs.spec import RunConfig, RunSpec, check_loggers
 from rollin.tasks import TASKS
+from rollin.untrusted import LARGEST_POLICY, from_here, is_factory, read_bounded
 
 if TYPE_CHECKING:
     from rollin.tabular.mdp import ContextualMDP

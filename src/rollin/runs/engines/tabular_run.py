@@ -9,9 +9,9 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import check_beta
+from rollin.curriculum.contexts import AdvanceRule, SuccessRate
 from rollin.curriculum.mastery import StepGap
 from rollin.curriculum.progress import Progress
-from rollin.curriculum.rules import AdvanceRule, SuccessRate
 from rollin.runs.checkpoint import check_like
 from rollin.runs.directory import POLICY, RunDirectory
 from rollin.runs.driver import Driver
@@ -171,11 +171,11 @@ class TabularRun(Driver[TabularConfig]):
 
     def _track(self, event: GradientStep) -> None:
         """Note how small a probability has become."""
-        least, seen = self.learner.least_log_pi(), self.counters.log_min_pi
+        least, minima = self.learner.least_log_pi(), self.counters.log_min_pi
         self.learner.check(event.step, least)
-        seen[event.k] = min(seen[event.k], least)
+        minima[event.k] = min(minima[event.k], least)
         if self.state.progress.k > event.k:  # what ended one context is θ_0 of the next
-            seen.append(least)
+            minima.append(least)
 
     def _expected_roll_in(self, k: int) -> float:
         """Roll-in steps that sampling μ_k costs per trajectory on average: Σ_i β^i γ/(1-γ)."""

@@ -24,10 +24,9 @@ from rollin.errors import RollinError
 from rollin.runs.checkpoint import check_like
 from rollin.runs.directory import RunDirectory
 from rollin.runs.driver import Driver
-from rollin.runs.engines.base import Engine
-from rollin.runs.loggers import check_loggers
+from rollin.runs.engines import Engine
 from rollin.runs.metrics import Metric
-from rollin.runs.spec import RunConfig, RunSpec
+from rollin.runs.spec import RunConfig, RunSpec, check_loggers
 
 if TYPE_CHECKING:
     from rollin.tabular.mdp import Array, ContextualMDP

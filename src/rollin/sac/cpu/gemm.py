@@ -34,8 +34,19 @@ from rollin.llvm import (
     splat,
     store,
 )
-from rollin.sac.cpu.bfloat16 import add_product, flush, unflush
-from rollin.sac.cpu.simd import LANES, LINE, PANEL, PARTS, TILES, VECTOR, ZERO, turned
+from rollin.sac.cpu.simd import (
+    LANES,
+    LINE,
+    PANEL,
+    PARTS,
+    TILES,
+    VECTOR,
+    ZERO,
+    add_product,
+    flush,
+    turned,
+    unflush,
+)
 
 # what happens to a product before it is stored; the bias is the line behind those of B
 STORE, BIAS, RELU, GATE = (np.int64(mode) for mode in range(4))
@@ -89,7 +100,7 @@ class Tile:
     "along": a(r, k) is number k of row r of a matrix in panels; "across": a(r, k) is number r of
     line k of a panel; "single": as "along", but B and C are vectors of numbers;
     "weighted": a(k) is one of the numbers of a vector. Numbers of A and B are float32, or pairs of
-    bfloat16 numbers (`bfloat16`).
+    bfloat16 numbers (`simd`).
     """
 
     kind: Kind

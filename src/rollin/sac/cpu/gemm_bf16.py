@@ -36,7 +36,6 @@ from rollin.llvm import (
     shuffle,
     store,
 )
-from rollin.sac.cpu.bfloat16 import interleaved, rounded
 from rollin.sac.cpu.gemm import (
     ABREAST,
     WIDE,
@@ -49,7 +48,7 @@ from rollin.sac.cpu.gemm import (
     right,
     strip_of,
 )
-from rollin.sac.cpu.simd import LANES, LINE, PANEL, PARTS, TILES, VECTOR, ZERO
+from rollin.sac.cpu.simd import LANES, LINE, PANEL, PARTS, TILES, VECTOR, ZERO, interleaved, rounded
 
 # what is done with a tile; one of the first two at most
 RELU, GATE, MASK, VALUE, ROWS, PAIRS, FLOATS = (np.int64(1 << n) for n in range(7))

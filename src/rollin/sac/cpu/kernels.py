@@ -16,9 +16,8 @@ from rollin import llvm
 from rollin.compiling import cached_njit
 from rollin.llvm import INT64, OPTIONS, addr, compiled, compiled_as, inlined, intrinsic
 from rollin.sac import cpu
-from rollin.sac.cpu import bfloat16, update_steps
 from rollin.sac.cpu import memory as mem
-from rollin.sac.cpu.bfloat16 import TURNED_PANELS
+from rollin.sac.cpu import simd, update_steps
 from rollin.sac.cpu.gemm import BIAS, RELU, multiply_row
 from rollin.sac.cpu.layers import UNFOLLOWED, Part, share, step_of, weights
 from rollin.sac.cpu.memory import (
@@ -38,7 +37,7 @@ from rollin.sac.cpu.memory import (
     panel_count,
 )
 from rollin.sac.cpu.rng import draw_normal
-from rollin.sac.cpu.simd import LANES, PANEL
+from rollin.sac.cpu.simd import LANES, PANEL, TURNED_PANELS
 from rollin.sac.cpu.update_steps import (
     actor_loss,
     choose_actions,
@@ -51,7 +50,7 @@ from rollin.sac.cpu.update_steps import (
 FINE, CRITIC_DIVERGED, ACTOR_DIVERGED = 0, 1, 2
 GROUP = 32  # samples that a thread takes from the queue at once, if there are several threads
 
-_VARIANT = f"{LANES}_{'native' if bfloat16.NATIVE else 'emulated'}"
+_VARIANT = f"{LANES}_{'native' if simd.NATIVE else 'emulated'}"
 entry: Any = cached_njit(helpers=(cpu, llvm), variant=_VARIANT, **OPTIONS)
 
 

@@ -44,7 +44,7 @@ def pair_count(size):
 
 @register_jitable
 def turned_lines(outputs):
-    """Return the lines of a panel of a transpose in pairs: whole blocks (`bfloat16.turn_block`)."""
+    """Return the lines of a panel of a transpose in pairs: whole blocks (`simd.turn_block`)."""
     return PANEL * panel_count(pair_count(outputs))
 
 

@@ -10,14 +10,6 @@ import numpy as np
 
 from rollin.llvm import addr, compiled, inlined
 from rollin.sac.cpu import memory as mem
-from rollin.sac.cpu.bfloat16 import (
-    TURNED_PANELS,
-    pair_last_line,
-    pair_lines,
-    round_line,
-    turn_block,
-    turn_half_block,
-)
 from rollin.sac.cpu.gemm import NONE, Panels
 from rollin.sac.cpu.gemm_bf16 import (
     FLOATS,
@@ -59,7 +51,20 @@ from rollin.sac.cpu.memory import (
     panel_count,
     turned_lines,
 )
-from rollin.sac.cpu.simd import LANES, LINE, PANEL, clear_line, sum_line, transpose
+from rollin.sac.cpu.simd import (
+    LANES,
+    LINE,
+    PANEL,
+    TURNED_PANELS,
+    clear_line,
+    pair_last_line,
+    pair_lines,
+    round_line,
+    sum_line,
+    transpose,
+    turn_block,
+    turn_half_block,
+)
 from rollin.sac.cpu.update_steps import actor_heads_backward, bellman_errors, minimising
 from rollin.sac.cpu.update_steps import take_inputs as take_float_inputs
 

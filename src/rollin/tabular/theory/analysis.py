@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rollin.checks import check_alpha, require_number
-from rollin.errors import RollinError
+from rollin.errors import RollinError, short_repr
 from rollin.tabular import soft
 from rollin.tabular.mdp import Array, ContextualMDP, check_mdp
 from rollin.tabular.soft import SoftOptimum
@@ -30,7 +30,6 @@ from rollin.tabular.theory.constants import (
     total,
 )
 from rollin.tabular.theory.totals import Scaling, Totals, is_below, scaling, totals_of
-from rollin.texts import short_repr
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ import pytest
 from safetensors.numpy import save
 
 from rollin.cli.console import make_console
-from rollin.errors import RollinError
+from rollin.errors import RollinError, one_line, plainly, visible
 from rollin.policy import Policy
 from rollin.runs.checkpoint import read_checkpoint, remove_checkpoint
 from rollin.runs.files import own_directory, read_json, write_json
-from rollin.safe_open import check_regular, open_regular, read_bounded
 from rollin.tabular.families import four_rooms
 from rollin.tabular.mdp import ContextualMDP
-from rollin.texts import csv_rows, csv_text, one_line, plainly, visible
+from rollin.untrusted import check_regular, csv_rows, csv_text, open_regular, read_bounded
 from tests.killing import needs_signals
 
 pytestmark = needs_signals  # Windows has neither pipes nor links for everybody
