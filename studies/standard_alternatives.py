@@ -32,7 +32,7 @@ from rollin.envs.registry import make_raw
 from rollin.paper.standard import FIRST_SEED, SEEDS, TASKS
 from rollin.runs.files import make_directory, write_atomically
 from rollin.runs.systems import processor, versions
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 from studies.shared import RESULTS
 
 FILE = RESULTS / "standard" / "alternatives.csv"

@@ -8,7 +8,7 @@ from studies.standard_alternatives import COLUMNS
 
 from rollin.paper.standard import TASKS, studies
 from rollin.runs.records import Costs, Curve, Record, write_records
-from rollin.texts import csv_text
+from rollin.untrusted import csv_text
 from studies import standard_page as page
 
 STEPS = np.array([100.0, 200.0, 300.0, 400.0])

@@ -27,9 +27,6 @@ ERRORS = 3  # standard errors by which the mean must exceed the base
 SETTLED = 3  # windows without a new best
 LONGEST = 10  # windows of successes in a row, after which returns that still rise do not matter
 CLEAR = 5  # returns in a row above R are clear evidence
-CLEAR = 5  # episodes in a row above R that are clear evidence
-RATES = (0.5, 0.9)  # success rates between which the sequential test decides
-ODDS = 18.0  # at which it does: five successes in a row, or eight of nine
 
 
 def gap_threshold(base: float, aim: float, share: float) -> float:

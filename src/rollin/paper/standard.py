@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from rollin.imports import name_code
 from rollin.runs.records import MetricAt
 from rollin.sweeps.condition import Condition, block
 from rollin.sweeps.study import Study
+from rollin.untrusted import name_code
 
 FAMILY = "standard"
 SEEDS = 5
