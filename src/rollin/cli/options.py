@@ -352,7 +352,7 @@ def paragraphs(text: str, width: int) -> list[str]:
     """Return the lines of a text, an empty one after each of its paragraphs."""
     lines: list[str] = []
     for paragraph in inspect.cleandoc(text).split("\n\n"):
-        lines += [*textwrap.wrap(" ".join(paragraph.split()), width), ""]
+        lines += [*textwrap.wrap(" ".join(paragraph.split()), width, break_on_hyphens=False), ""]
     return lines
 
 
@@ -364,7 +364,7 @@ def entry(option: Option, width: int) -> list[str]:
 
 def beside(usage: str, text: str, width: int) -> list[str]:
     """Return a text beside a usage, or below it if there is no room."""
-    wrapped = textwrap.wrap(text, max(width - TEXT, 20)) or [""]
+    wrapped = textwrap.wrap(text, max(width - TEXT, 20), break_on_hyphens=False) or [""]
     first = f"  {usage}"
     if len(first) + 2 <= TEXT:
         return [first.ljust(TEXT) + wrapped[0], *(" " * TEXT + line for line in wrapped[1:])]
