@@ -113,6 +113,23 @@ def check(teacher: Watched, count: int, ended: int) -> None:
         assert end.prefix_return == planned[0] * end.rollin_steps
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_episodes_that_look_ahead_are_played_under_the_final_context(mode: AutoresetMode) -> None:
+    teacher = Watched(contexts=9, episodes=40, beta=0.5)
+    teacher.look_every = 7
+    _, ended = played(teacher, 3, mode, longest=6, steps=150)
+    uses = {(end.env, end.plan_id, end.serial) for _, end in teacher.ends}
+    assert len(uses) == len(teacher.ends) == ended
+    for _, end in teacher.ends:
+        assert end.context == teacher.curriculum.contexts[teacher.context_of(end.plan_id)]
+    looks = [end for k, end in teacher.ends if end.context[0] == 8.0 and k < 8]
+    assert len(looks) >= 3
+    assert not any(end.rolled_in for end in looks)
+    first = teacher.progress.advances[-1]  # every reward exceeds R, so that three looks lead there
+    assert (first.k, teacher.k) == (8, 8)
+    assert first.reason.endswith("under the final context, looked at ahead")
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 8), st.integers(1, 7), st.sampled_from(MODES), st.integers(1, 3),
