@@ -14,7 +14,7 @@ SITE := build/docs
 
 # runs of days: a clone of its own at a commit that stays, so that work in this tree does not disturb them
 EVIDENCE ?= ../rollin-evidence
-EVIDENCE_COMMIT := 0f5abb9f3d593da5276155fb2300adcaaa449f82
+EVIDENCE_COMMIT := 013807c826c62add553518e1ed3e6a59c14de1fc
 
 MINUTES ?= 10
 
