@@ -12,7 +12,7 @@ from rollin.analysis.sheets import Sheet, sheet, sheet_markdown
 from rollin.analysis.statistics import summarise
 from rollin.paper.standard import CURRICULA, FAMILY, SOLVED, TASKS
 from rollin.report.labels import summary_text
-from rollin.report.style import BASELINE, ROLLIN, SCRATCH, SPARE
+from rollin.report.style import ADAPTIVE, BASELINE, SCRATCH, SPARE
 from rollin.runs.records import Record
 from studies.shared import RESULTS as ROOT
 from studies.shared import committed, finished
@@ -29,7 +29,7 @@ NAMES = {
     "sac-her": "SB3 SAC + HER",
 }
 """Methods in the order of the table."""
-COLOURS = dict(zip(NAMES, (ROLLIN, SPARE[5], SPARE[0], SCRATCH, BASELINE, SPARE[3]), strict=True))
+COLOURS = dict(zip(NAMES, (ADAPTIVE, SPARE[4], SPARE[0], SCRATCH, BASELINE, SPARE[3]), strict=True))
 PUBLISHED = {
     "fetch-push": ("TQC + HER (RL Zoo), 1M steps", NONE, "-8.8"),
     "fetch-pick-and-place": ("TQC + HER (RL Zoo), 1M steps", NONE, "-9.3"),
