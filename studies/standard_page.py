@@ -155,8 +155,10 @@ def draw() -> Figure:
     """Draw success on the full task against steps, a panel for each task: means over seeds."""
     found = runs()
     drawn = [task for task in TASKS if any(found[task, name] for name in methods(task))]
-    figure = Figure(figsize=(9, 2.6 * math.ceil(len(drawn) / 3)), layout="constrained")
-    panels: Any = figure.subplots(math.ceil(len(drawn) / 3), 3, squeeze=False)
+    columns = min(len(drawn), 3)
+    rows = math.ceil(len(drawn) / 3)
+    figure = Figure(figsize=(max(3 * columns, 5.5), 2.8 * rows), layout="constrained")
+    panels: Any = figure.subplots(rows, columns, squeeze=False)
     for axis in panels.flat[len(drawn) :]:
         axis.set_axis_off()
     lines = {}
