@@ -104,6 +104,7 @@ PICTURES: dict[str, Drawn] = {
     **_drawn(sac_hopper.PICTURES, "sac"),
     **_drawn(complexity_page.PICTURES, "complexity"),
     **_drawn(standard_page.PICTURES, "standard"),
+    **_drawn(antmaze_page.PICTURES, "antmaze"),
     **_drawn({"small-tasks": small_tasks}),  # no records: the tasks as they are
     "moving": Drawn(moving.film, ["moving"], ".gif"),
 }

@@ -1,18 +1,24 @@
-"""Tables of docs/results/antmaze.md, from the records in results/antmaze."""
+"""Tables and picture of docs/results/antmaze.md, from the records in results/antmaze."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
 
 from rollin.analysis.collect import group
 from rollin.analysis.sheets import Sheet, sheet
 from rollin.analysis.statistics import exact_permutation, exact_test, summarise
+from rollin.curriculum.contexts import Curriculum
+from rollin.envs.point_umaze import PATH
 from rollin.paper.antmaze import STEP
 from rollin.paper.decisive import AT, PASSED, studies
 from rollin.report.labels import label_text, summary_text
+from rollin.report.maps import VisitMaps, VisitPanel, visits_figure
 from rollin.runs.engines.rollin_options import SOLVED
 from rollin.runs.records import MetricAt, Record
 from rollin.sweeps.condition import Condition
-from studies.antmaze import RESULTS
+from studies.antmaze import CELL, RESULTS
 from studies.shared import committed, key_of, rows_by_run
 
 R = 200.0  # the paper's threshold: what a goal must earn to be mastered
@@ -142,3 +148,30 @@ def tests() -> Sheet:
 def tables() -> list[Sheet]:
     """Every table of the page."""
     return [decisive(), tests(), beyond()]
+
+
+# ------------------------------------------------------------------ picture
+
+
+def visits() -> list[VisitMaps]:
+    """Where steps of the first seed of each decisive condition ended, under each context."""
+    goals = Curriculum.along(PATH, 1 / 12, start="delta").contexts
+    rows = rows_by_run(RESULTS / "visits.csv")
+    found = []
+    for records in runs_of("antmaze-decisive").values():
+        if records and (cells := rows.get(key_of(records[0]))):
+            panels = [_panel(int(row["k"]), row["cells"], goals) for row in cells]
+            found.append(VisitMaps(records[0], CELL, panels))
+    return found
+
+
+def _panel(k: int, cells: str, goals: np.ndarray) -> VisitPanel:
+    """Return the visits under a context, from a row of visits.csv."""
+    parts = np.array([cell.split() for cell in cells.split(";")], np.float64)
+    return VisitPanel([k], goals[[k]], (parts[:, :2] + 0.5) * CELL, parts[:, 2])
+
+
+PICTURES: Mapping[str, Callable[[], Figure]] = (
+    {"antmaze-visits": lambda: visits_figure(visits())} if visits() else {}
+)
+"""The picture, once there are runs."""

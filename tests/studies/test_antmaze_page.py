@@ -80,3 +80,18 @@ def test_without_runs_the_tables_are_empty(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     for table in page.tables():
         assert all("–" in row for row in table.rows)
+
+
+def test_a_panel_has_the_middles_of_the_cells_and_the_context_s_goal() -> None:
+    goals = np.array([[2.0, 0.0], [4.0, 0.0]])
+    panel = page._panel(1, "-1 0 24;3 -2 5", goals)
+    assert panel.ks == [1]
+    assert panel.goals.tolist() == [[4.0, 0.0]]
+    assert panel.places.tolist() == [[-0.25, 0.25], [1.75, -0.75]]
+    assert panel.steps.tolist() == [24.0, 5.0]
+
+
+def test_the_picture_shows_every_step_of_its_runs() -> None:
+    for maps in page.visits():
+        assert sum(panel.steps.sum() for panel in maps.panels) == maps.record.step
+        assert [panel.ks[0] for panel in maps.panels] == list(range(page.k_at(maps.record) + 1))
