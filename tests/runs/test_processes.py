@@ -15,6 +15,7 @@ from rollin.errors import ProcessExitError, RollinError, exits_refused
 from rollin.runs.directory import RunBusyError
 from rollin.runs.engines import run
 from rollin.runs.engines.tabular import TabularConfig
+from rollin.runs.files import is_occupied
 from rollin.runs.spec import RunSpec
 from tests.forks import CONTEXT, begin
 from tests.killing import needs_signals
@@ -83,6 +84,28 @@ def test_of_four_processes_on_one_new_directory_one_runs(tmp_path) -> None:
         assert how == "ran"
         sentence = f"{out} is being run by process {runner}: wait for it, or use another --out."
         assert [words for _, words in told] == [sentence] * 3
+
+
+def test_a_directory_that_another_process_has_just_made_is_not_occupied(tmp_path, monkeypatch):
+    """Another process makes it right after the first look."""
+    place = tmp_path / "run"
+    made: list[str] = []
+    for look in ("listdir", "stat"):
+        whole = getattr(os, look)
+
+        def looked(path, *rest, whole=whole, **more):
+            try:
+                return whole(path, *rest, **more)
+            finally:
+                if str(path) == str(place) and not made:
+                    made.append(place.name)
+                    os.mkdir(place)
+
+        monkeypatch.setattr(os, look, looked)
+    assert not is_occupied(place)
+    (place / "notes").touch()
+    assert is_occupied(place)
+    assert is_occupied(place / "notes")
 
 
 def test_a_lock_of_a_run_that_did_not_begin_is_no_other_s_file(tmp_path) -> None:

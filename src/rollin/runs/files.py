@@ -145,9 +145,12 @@ def is_occupied(directory: Path, *ours: str) -> bool:
 
     ours: names that may be there.
     """
-    if not directory.is_dir():
-        return directory.exists()
-    names = (path.name for path in directory.iterdir())
+    try:  # one look: another process may make the directory meanwhile
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:
+        return True
     return any(not name.startswith(TEMPORARY) and name not in ours for name in names)
 
 
