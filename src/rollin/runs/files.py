@@ -149,8 +149,8 @@ def is_occupied(directory: Path, *ours: str) -> bool:
         names = os.listdir(directory)
     except FileNotFoundError:
         return False
-    except NotADirectoryError:
-        return True
+    except NotADirectoryError:  # a file, or something below one
+        return directory.exists()
     return any(not name.startswith(TEMPORARY) and name not in ours for name in names)
 
 
